@@ -22,6 +22,15 @@ class Density(nn.Module, ABC):
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
         """Compute log q(u | context) [..., B] in nats, of u [..., B, D] and context [B, X] or None."""
 
+    def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Compute log q(u | context) [..., B] in nats, and its standard errors [..., B]; None where it is exact."""
+        return self.log_prob(u, context), None
+
+    @property
+    def log_prob_cost(self) -> float:
+        """Floating-point operations of one log density, roughly: two for each weight."""
+        return 2.0 * sum(weights.numel() for weights in self.parameters())
+
     @abstractmethod
     def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
         """Draw u [n, B, D] from q(u | context): ``n`` draws for each of ``batch`` contexts."""
@@ -67,8 +76,10 @@ class CombiningDensity(Density):
         """
 
     @abstractmethod
-    def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor]:
-        """Compute the log density [..., B] of :meth:`combined_sample` in nats, and its standard errors."""
+    def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor | None]:
+        """Compute the log density [..., B] of :meth:`combined_sample` in nats, and its standard errors as
+        :meth:`log_prob_with_error` does.
+        """
 
 
 class Family(ABC):

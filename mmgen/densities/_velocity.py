@@ -45,6 +45,8 @@ class VelocityNetwork(nn.Module):
     """
 
     frequencies: Tensor
+    places: int = 1
+    """Number of places at which the weights are applied."""
 
     def __init__(self, size: int, context_size: int, width: int, blocks: int, dropout: float = 0.0) -> None:
         super().__init__()

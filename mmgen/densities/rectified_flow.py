@@ -19,6 +19,7 @@ References:
 """
 
 import math
+import zlib
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Self
 
@@ -87,8 +88,13 @@ class RectifiedFlowDensity(CombiningDensity):
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
         return self.log_prob_with_error(u, context)[0]
 
-    def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+    def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor | None]:
         return self._density(self._velocity(((1.0, context),)), u)
+
+    @property
+    def log_prob_cost(self) -> float:
+        directions = self.family.probes or _PROBES if self.is_estimated else self.latent_size
+        return super().log_prob_cost * self.network.places * 4 * self.family.density_steps * (1 + directions)
 
     @property
     def knows_no_context(self) -> bool:
@@ -99,7 +105,7 @@ class RectifiedFlowDensity(CombiningDensity):
     ) -> Tensor:
         return self._draw(self._velocity(terms, interval), n, batch, generator)
 
-    def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor]:
+    def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor | None]:
         return self._density(self._velocity(terms, interval), u)
 
     def _velocity(self, terms: Terms, interval: tuple[float, float] = (0.0, 1.0)) -> Velocity:
@@ -126,24 +132,33 @@ class RectifiedFlowDensity(CombiningDensity):
             u = u + step * velocity(u + step / 2 * velocity(u, t), t + step / 2)
         return u
 
-    def _density(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute log q(u) [..., B] and its standard error, by Runge-Kutta steps from t = 1 back to 0."""
-        divergences = self._probe_directions(u)
+    def _density(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Compute log q(u) [..., B] and its standard error, None where the trace is exact."""
+        noise, log_volume = self._carry_back(velocity, u)
+        base = -0.5 * noise.square().sum(-1) - 0.5 * self.latent_size * math.log(2 * math.pi)
+        if not self.is_estimated:
+            return base - log_volume[0], None
+        return base - log_volume.mean(0), log_volume.std(0) / math.sqrt(len(log_volume))
+
+    def _carry_back(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Carry u back from t = 1 to its noise at 0 by Runge-Kutta steps.
+
+        Returns:
+            The noise [..., B, D], and the integral of the divergence: [1, ..., B], or for each probe [K, ..., B].
+        """
+        u = u.expand_as(velocity(u, 1.0))  # one point for each of several contexts
+        directions = self._probe_directions(u)
         step = 1 / self.family.density_steps
-        log_volume = u.new_zeros(len(divergences) if self.is_estimated else 1, *u.shape[:-1])
+        log_volume = u.new_zeros(len(directions) if self.is_estimated else 1, *u.shape[:-1])
         for number in range(self.family.density_steps):
             t = 1 - number * step
-            v1, d1 = self._add_divergence(velocity, u, t, divergences)
-            v2, d2 = self._add_divergence(velocity, u - step / 2 * v1, t - step / 2, divergences)
-            v3, d3 = self._add_divergence(velocity, u - step / 2 * v2, t - step / 2, divergences)
-            v4, d4 = self._add_divergence(velocity, u - step * v3, t - step, divergences)
+            v1, d1 = self._add_divergence(velocity, u, t, directions)
+            v2, d2 = self._add_divergence(velocity, u - step / 2 * v1, t - step / 2, directions)
+            v3, d3 = self._add_divergence(velocity, u - step / 2 * v2, t - step / 2, directions)
+            v4, d4 = self._add_divergence(velocity, u - step * v3, t - step, directions)
             u = u - step / 6 * (v1 + 2 * v2 + 2 * v3 + v4)
             log_volume = log_volume + step / 6 * (d1 + 2 * d2 + 2 * d3 + d4)
-        base = -0.5 * u.square().sum(-1) - 0.5 * self.latent_size * math.log(2 * math.pi)
-        if not self.is_estimated:
-            return base - log_volume[0], torch.zeros_like(base)
-        error = log_volume.std(0) / math.sqrt(len(log_volume))
-        return base - log_volume.mean(0), error
+        return u, log_volume
 
     @property
     def is_estimated(self) -> bool:
@@ -151,12 +166,13 @@ class RectifiedFlowDensity(CombiningDensity):
         return self.family.probes is not None or self.latent_size > _EXACT
 
     def _probe_directions(self, u: Tensor) -> Tensor:
-        """Return directions [K, D] for the divergence: all axes if it is exact, else fixed random signs."""
+        """Return directions [K, D] for the divergence, all axes if it is exact; else random signs [K, B, D]."""
         if not self.is_estimated:
             return torch.eye(self.latent_size, device=u.device, dtype=u.dtype)
-        generator = torch.Generator().manual_seed(0)
+        # The points are the seed: equal calls give equal densities, and other examples have errors of their own.
+        generator = torch.Generator().manual_seed(zlib.crc32(u.detach().cpu().numpy().tobytes()))
         count = self.family.probes or _PROBES
-        signs = torch.randint(0, 2, (count, self.latent_size), generator=generator)
+        signs = torch.randint(0, 2, (count, *u.shape[-2:]), generator=generator)
         return (2 * signs - 1).to(u)
 
     def _add_divergence(self, velocity: Velocity, u: Tensor, t: float, directions: Tensor) -> tuple[Tensor, Tensor]:

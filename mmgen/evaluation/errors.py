@@ -83,6 +83,10 @@ def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None
         "monte_carlo_stderr": result.monte_carlo_stderr,
         "too_low_by_at_least": result.bias_bound,
     }
+    if result.density_error is not None:
+        # Examples have probes of their own, so the spread of the values, and with it their standard error, has it.
+        details["density_stderr"] = float(result.density_error.square().sum().sqrt()) / len(result.density_error)
+        details["density_stderr_of_a_point"] = float(result.density_error.mean())
     warnings = []
     if result.alone:
         details["alone"] = {name: float(one.value.mean()) for name, one in result.alone.items()}

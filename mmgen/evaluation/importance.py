@@ -27,6 +27,7 @@ from mmgen.posteriors import LayeredPosterior
 __all__ = [
     "Component",
     "Density",
+    "EstimatedDensity",
     "Estimate",
     "Noise",
     "Terms",
@@ -39,6 +40,9 @@ __all__ = [
 
 Density = Callable[[Tensor, Batch], Tensor]
 """(z [K, B, D], batch of B) -> log density [K, B], nats."""
+
+EstimatedDensity = Callable[[Tensor, Batch], tuple[Tensor, Tensor | None]]
+"""(z [K, B, D], batch of B) -> log density [K, B] in nats, and its standard errors [K, B]; None where it is exact."""
 
 Noise = tuple[Tensor, Tensor | None]
 """Variance of the estimate that each point has, nats^2 [N], and which one that is, int64 [N]; None: each its own."""
@@ -100,6 +104,7 @@ class Terms:
         names: Names of the M components; the first is the one that one-sample bounds are through.
         informed: Which of them may be expected to do alone.
         sizes: How many draws are from each; they follow each other.
+        errors: Standard errors [K, N] of densities that are estimates themselves, by name.
     """
 
     densities: Mapping[str, Tensor]
@@ -107,6 +112,7 @@ class Terms:
     names: tuple[str, ...]
     informed: tuple[bool, ...]
     sizes: tuple[int, ...]
+    errors: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Tensor:
         return self.densities[name]
@@ -128,14 +134,20 @@ class Terms:
         parts = relative.split(list(self.sizes))
         return torch.stack([size * part.var(0) for size, part in zip(self.sizes, parts, strict=True)]).sum(0)
 
-    def weigh(self, log_target: Tensor) -> "Estimate":
+    def weigh(self, log_target: Tensor, error: Tensor | None = None) -> "Estimate":
         """Estimate log of the integral of exp(log_target) over z from ``log_target`` [K, N] at the draws.
 
+        ``error`` [K, N] is the standard error of ``log_target``, which draws of one example have in common.
         One-sample bound and variance of log weights are those of the first component alone: a mixture with p(z) in it
         has hopeless log weights, and bounds (CK) and variances (WG Table 3) are published through one posterior.
         """
         log_weights = log_target - self.proposal
-        mixed = replace(summarise_weights(log_weights), names=self.names, variance=self._relative_variance(log_weights))
+        mixed = replace(
+            summarise_weights(log_weights),
+            names=self.names,
+            variance=self._relative_variance(log_weights),
+            density_error=None if error is None else (log_weights.softmax(0) * error).sum(0),
+        )
         if len(self.names) == 1:
             return mixed
         alone, start = {}, 0
@@ -165,6 +177,7 @@ class Estimate:
         alone: What components of a mixture say without the others, each from its own share of the draws, by name.
         names: What was drawn from.
         variance: Variance of the mean weight over its square, where more than the effective sample size tells it.
+        density_error: Standard error [N] of a density that is itself an estimate, as a flow's by random probes.
     """
 
     value: Tensor
@@ -176,6 +189,7 @@ class Estimate:
     alone: Mapping[str, "Estimate"] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     variance: Tensor | None = None
+    density_error: Tensor | None = None
 
     @property
     def relative_variance(self) -> Tensor:
@@ -224,6 +238,7 @@ class Estimate:
             alone={name: one[rows] for name, one in self.alone.items()},
             names=self.names,
             variance=None if self.variance is None else self.variance[rows],
+            density_error=None if self.density_error is None else self.density_error[rows],
         )
 
 
@@ -271,7 +286,7 @@ def compute_terms(
     components: Sequence[Component],
     batch: Batch,
     samples: int,
-    densities: Mapping[str, Density],
+    densities: Mapping[str, Density | EstimatedDensity],
     at_once: int,
     generator: torch.Generator,
 ) -> Generator[float, None, Terms]:
@@ -295,6 +310,7 @@ def compute_terms(
     sizes = divide_draws(samples, len(components))
     drawn_from = [(part, size) for part, size in zip(components, sizes, strict=True) if size]
     terms = {name: torch.empty(samples, count, dtype=torch.float64, device=device) for name in densities}
+    errors: dict[str, Tensor] = {}
     log_q = torch.empty(len(drawn_from), samples, count, dtype=torch.float64, device=device)
     # All samples of few points at a time: the points' own tensors are then shared by as many samples as possible.
     width = max(1, at_once // samples)
@@ -307,7 +323,11 @@ def compute_terms(
             rows = slice(low, min(low + height, samples))
             z = draws[rows]
             for name, density in densities.items():
-                terms[name][rows, points] = density(z, part).double()
+                value = density(z, part)
+                value, error = value if isinstance(value, tuple) else (value, None)
+                terms[name][rows, points] = value.double()
+                if error is not None:
+                    errors.setdefault(name, torch.zeros_like(terms[name]))[rows, points] = error.double()
             for index, (component, _) in enumerate(drawn_from):
                 log_q[index, rows, points] = component.log_prob(z, points, part).double()
         yield points.stop / count
@@ -317,4 +337,5 @@ def compute_terms(
         tuple(component.name for component, _ in drawn_from),
         tuple(component.informed for component, _ in drawn_from),
         tuple(size for _, size in drawn_from),
+        errors,
     )

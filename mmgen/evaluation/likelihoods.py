@@ -20,7 +20,15 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import run_generator
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation.errors import diagnostics, standard_error
-from mmgen.evaluation.importance import Component, Density, Estimate, Terms, compute_terms, latents_per_pass
+from mmgen.evaluation.importance import (
+    Component,
+    Density,
+    Estimate,
+    EstimatedDensity,
+    Terms,
+    compute_terms,
+    latents_per_pass,
+)
 from mmgen.evaluation.proposals import (
     MIXTURE,
     description_modality,
@@ -32,7 +40,7 @@ from mmgen.evaluation.proposals import (
 )
 from mmgen.generation import TrainedModel
 from mmgen.generation.inputs import Pictures, validate_values
-from mmgen.posteriors import Guided, Posterior
+from mmgen.posteriors import SLOW, Guided, Posterior
 from mmgen.results.score import ExampleValues, Score
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
@@ -41,6 +49,7 @@ from mmgen.training.precision import autocast
 
 __all__ = [
     "Quantities",
+    "count_descriptions",
     "has_description",
     "description_modality",
     "find_guiding_modality",
@@ -77,6 +86,12 @@ def _make_posterior_density(loaded: TrainedModel, posterior: str) -> Density:
     """Return a function that computes log q(z | y) of a posterior."""
     source, words = loaded.posteriors[posterior], description_modality(loaded)
     return lambda z, points: source.log_prob(z, source.select_words(points, words))
+
+
+def _make_estimated_density(loaded: TrainedModel, posterior: str) -> EstimatedDensity:
+    """Return a function that computes log q(z | y) of a posterior, and its standard error if it is an estimate."""
+    source, words = loaded.posteriors[posterior], description_modality(loaded)
+    return lambda z, points: source.log_density_with_error(z, source.select_words(points, words))
 
 
 def _make_sampler(loaded: TrainedModel, posterior: str) -> _Sampler:
@@ -149,7 +164,7 @@ def compute_image_terms(
     ignore the text, which the mixture of proposals draws from.
     """
     model, image = loaded.model, main_modality(loaded)
-    densities: dict[str, Density] = {"image": _make_decoder_density(loaded, image, precision)}
+    densities: dict[str, Density | EstimatedDensity] = {"image": _make_decoder_density(loaded, image, precision)}
     words = description_modality(loaded)
     if words in points.values and words is not None and not model.conditional_on:
         densities["words"] = _make_decoder_density(loaded, words, precision)
@@ -158,7 +173,7 @@ def compute_image_terms(
         parts = [_make_decoder_density(loaded, name, precision) for name in others]
         densities["others"] = lambda z, batch: torch.stack([part(z, batch) for part in parts]).sum(0)
     for posterior in posteriors:
-        densities[posterior] = _make_posterior_density(loaded, posterior)
+        densities[posterior] = _make_estimated_density(loaded, posterior)
     drawn_from = make_components(loaded, points, precision, proposal, priors)
     generator = torch_generator(seed, "importance", device=str(loaded.device))
     shape = points.values[image].shape[1:]
@@ -171,12 +186,13 @@ def quantities_under_prior(terms: Terms, prior: str, modalities: int = 2) -> Qua
 
     Of more ``modalities`` than x and y there is log p(x1..xM) too.
     """
-    quantities = {"log p(x)": terms.weigh(terms["image"] + terms[prior])}
+    error = terms.errors.get(prior)
+    quantities = {"log p(x)": terms.weigh(terms["image"] + terms[prior], error)}
     if "words" in terms:
-        quantities["log p(x,y)"] = terms.weigh(terms["image"] + terms["words"] + terms[prior])
+        quantities["log p(x,y)"] = terms.weigh(terms["image"] + terms["words"] + terms[prior], error)
     if "others" in terms:
         everything = terms["image"] + terms["others"] + terms.densities.get("words", torch.zeros(()))
-        quantities[f"log p(x1..x{modalities})"] = terms.weigh(everything + terms[prior])
+        quantities[f"log p(x1..x{modalities})"] = terms.weigh(everything + terms[prior], error)
     return quantities
 
 
@@ -234,13 +250,13 @@ def _estimate_text(
     name = description_modality(loaded)
     assert name is not None
     queries, back = _distinct_points(points, name)
-    densities = {
+    densities: dict[str, Density | EstimatedDensity] = {
         "words": _make_decoder_density(loaded, name, precision),
-        "prior": _make_posterior_density(loaded, prior),
+        "prior": _make_estimated_density(loaded, prior),
     }
     # 1 KiB covers the hidden layers of an attribute decoder and of a flow, per latent.
     terms = yield from compute_terms(components, queries, samples, densities, latents_per_pass(256), generator)
-    return terms.weigh(terms["words"] + terms["prior"])[back]
+    return terms.weigh(terms["words"] + terms["prior"], terms.errors.get("prior"))[back]
 
 
 def _text_components(
@@ -251,6 +267,7 @@ def _text_components(
         (source, source.fitted)
         for source in (text_proposal, loaded)
         if source is not None and source.fitted is not None and source.fitted.reads
+        if source is text_proposal or source.fitted.log_density_cost < SLOW
     ]
     components += [(loaded, loaded.encoder)] if loaded.encoder is not None else []
     known = [
@@ -269,6 +286,12 @@ def _text_components(
             )
         ]
     return [*known, prior_component(loaded, prior)]
+
+
+def count_descriptions(loaded: TrainedModel, points: Batch) -> int:
+    """Return the number of distinct descriptions y of ``points``; 0 for a model without y."""
+    name = description_modality(loaded)
+    return 0 if name is None or name not in points.values else _distinct_points(points, name)[0].size
 
 
 def _distinct_points(points: Batch, name: str) -> tuple[Batch, Tensor]:

@@ -19,6 +19,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation import needs
+from mmgen.evaluation.costs import explain_slow_densities, importance_samples, text_samples
 from mmgen.evaluation.errors import diagnostics, shared_error, standard_error
 from mmgen.evaluation.importance import Estimate, Noise, Terms
 from mmgen.evaluation.likelihoods import (
@@ -133,6 +134,8 @@ class LogLikelihood(Metric):
     where a chosen one disagrees with all together beyond their errors, ``warnings`` says so.
 
     A guided posterior is known up to log Z(y), which is estimated once for a description; its error is in ``stderr``.
+    A rectified flow has log q(z|y) by its differential equation, with 10 samples by default; of many latents it is
+    an estimate by random probes, other ones for each point, whose error is in ``stderr`` too (``density_stderr``).
 
     A density fitted to attributes, for a model whose y is its text, has log p(x|attributes). A conditional model has
     log p(x|y) from p(x|z,y). Points without an image are left out, and those without a description where one is
@@ -162,7 +165,12 @@ class LogLikelihood(Metric):
         "var of log w": "log_weight_variance",
     }
 
-    needs = (_jointly_modelled_examples, _missing_proposal, needs.explain_wrong_text_proposal)
+    needs = (
+        _jointly_modelled_examples,
+        _missing_proposal,
+        needs.explain_wrong_text_proposal,
+        explain_slow_densities,
+    )
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -215,9 +223,10 @@ class LogLikelihood(Metric):
         """Return an estimate of log p(y), and append its scores to ``scores``."""
         loaded, settings, text_proposal = evaluation.loaded, evaluation.settings, evaluation.text_proposal
         fixed = (settings.seed, settings.precision, text_proposal)
-        text = yield from map_fractions(estimate_text(loaded, points, prior, settings.text_samples, *fixed), 0.0, 0.9)
+        counts = text_samples(evaluation), importance_samples(evaluation)
+        text = yield from map_fractions(estimate_text(loaded, points, prior, counts[0], *fixed), 0.0, 0.9)
         through = yield from map_fractions(
-            estimate_text_by_posterior(loaded, points, prior, settings.samples, *fixed), 0.9, 0.1
+            estimate_text_by_posterior(loaded, points, prior, counts[1], *fixed), 0.9, 0.1
         )
         estimate = _CheckedEstimate(text)
         scores.append(self._score(evaluation, prior, "log p(y)", "importance", estimate))
@@ -303,17 +312,18 @@ class LogLikelihood(Metric):
 
 def _conditional_quantity(quantity: str, posterior: str) -> Callable[[Terms], Quantities]:
     """Return a function that computes log p(x|y) from log densities, with q(z|y) of a posterior for p(z|y)."""
-    return lambda terms: {quantity: terms.weigh(terms["image"] + terms[posterior])}
+    return lambda terms: {quantity: terms.weigh(terms["image"] + terms[posterior], terms.errors.get(posterior))}
 
 
 def _evaluate_densities(evaluation: "Evaluation", points: Batch) -> Generator[float, None, _DecodedTerms]:
     """Return log densities at draws of z for every point; a single proposal is checked at a few points."""
     settings, posteriors = evaluation.settings, evaluation.posteriors
     priors = [name for name in posteriors if evaluation.ignores_text(name)] or ["prior"]
+    samples = importance_samples(evaluation)
 
     def evaluate_terms(batch: Batch, proposal: str) -> Generator[float, None, Terms]:
         return compute_image_terms(
-            evaluation.loaded, batch, posteriors, settings.samples, settings.seed, settings.precision, proposal, priors
+            evaluation.loaded, batch, posteriors, samples, settings.seed, settings.precision, proposal, priors
         )
 
     if settings.proposal == MIXTURE:

@@ -19,6 +19,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.evaluation import needs
+from mmgen.evaluation.costs import check_slow_pairs, importance_samples
 from mmgen.evaluation.likelihoods import has_description, main_modality
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
@@ -122,11 +123,13 @@ def _missing_image_or_description(evaluation: "Evaluation") -> str:
     return ""
 
 
-def _check_memory(evaluation: "Evaluation") -> str:
-    """Return "" if draws of all pictures and scores of all pairs fit in memory; otherwise raise an error."""
+def _check_resources(evaluation: "Evaluation") -> str:
+    """Return "" if draws and scores of all pairs fit in memory and in an hour; otherwise raise an error."""
     settings = evaluation.settings
     check_memory(8 * settings.samples * settings.pool, "the draws of all pictures", "use fewer --samples or --pool")
     check_memory(40 * settings.pool**2, "the scores of all pairs", "use a smaller --pool")
+    if (name := _describing_modality(evaluation)) is not None:
+        check_slow_pairs(evaluation, _posteriors_reading(evaluation, name))
     return ""
 
 
@@ -176,7 +179,7 @@ class Retrieval(Metric):
     conditions: ClassVar = ("pool", "described")
     columns: ClassVar = {"chance": "chance", "among": "pool", "same description": "shared", "draws": "samples"}
 
-    needs = (needs.explain_ignored_guidance, _missing_image_or_description, _check_memory)
+    needs = (needs.explain_ignored_guidance, _missing_image_or_description, _check_resources)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -203,7 +206,7 @@ class Retrieval(Metric):
         model, read = loaded.model, _posteriors_reading(evaluation, name)
         q = posterior_of(model, points, (image,), settings.precision)
         generator = torch_generator(settings.seed, "retrieval", device=loaded.device)
-        z = q.sample(generator, (settings.samples,))  # [K, N, D]
+        z = q.sample(generator, (importance_samples(evaluation),))  # [K, N, D]
         columns_by_key: dict[tuple[str, str], list[Tensor]] = {("evidence", posterior): [] for posterior in read}
         if name in model.modalities:
             columns_by_key = {("text-given-image", image): [], **columns_by_key}
@@ -249,7 +252,12 @@ class Retrieval(Metric):
         """Return the scores of one direction, such as from picture to description: recalls and median rank."""
         settings = evaluation.settings
         count, chance = len(ranks.better), ranks.chance
-        about = {"pool": ranks.candidates, "samples": settings.samples, "described": name, "shared": shared}
+        about = {
+            "pool": ranks.candidates,
+            "samples": importance_samples(evaluation),
+            "described": name,
+            "shared": shared,
+        }
         fixed: dict[str, Any] = {"posterior": source, "protocol": protocol}
         scores = []
         for k in _CUTOFFS:

@@ -25,7 +25,12 @@ from ._guided_cache import GuidedCache as GuidedCache
 from ._likelihood import WordLikelihood as WordLikelihood
 from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._plain import Encoder as Encoder, Fitted as Fitted, Prior as Prior, Recombined as Recombined
-from ._posterior import GuidedPosterior as GuidedPosterior, Posterior as Posterior, Posteriors as Posteriors
+from ._posterior import (
+    SLOW as SLOW,
+    GuidedPosterior as GuidedPosterior,
+    Posterior as Posterior,
+    Posteriors as Posteriors,
+)
 from ._settings import (
     AggregateSettings as AggregateSettings,
     FitSettings as FitSettings,

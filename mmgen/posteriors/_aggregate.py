@@ -175,14 +175,14 @@ class Aggregate(nn.Module):
 
     def log_prob(self, z: Tensor, condition: Batch | None) -> Tensor:
         """Return log q(z | condition) [..., B] in nats for z [..., B, D] of all layers."""
-        with torch.autocast(z.device.type, enabled=False):
-            return self.log_prob_of_fitted_layers(self.select_layers(z), condition) + self._log_prob_lower_layers(z)
+        return self.log_prob_with_error(z, condition)[0]
 
-    def log_prob_of_fitted_layers(self, fitted: Tensor, condition: Batch | None) -> Tensor:
-        """Return the log density [..., B] in nats of the fitted layers alone, ``fitted`` [..., B, D_fitted]."""
-        with torch.autocast(fitted.device.type, enabled=False):
-            u = (fitted - self.shift) / self.scale
-            return self.density.log_prob(u, self.context(condition)) - self.scale.log().sum()
+    def log_prob_with_error(self, z: Tensor, condition: Batch | None) -> tuple[Tensor, Tensor | None]:
+        """Return log q(z | condition) [..., B] in nats, and its standard errors [..., B]; None where it is exact."""
+        with torch.autocast(z.device.type, enabled=False):
+            u = (self.select_layers(z) - self.shift) / self.scale
+            value, error = self.density.log_prob_with_error(u, self.context(condition))
+            return value - self.scale.log().sum() + self._log_prob_lower_layers(z), error
 
     def training_value(self, z: Tensor, condition: Batch | None) -> Tensor:
         """Return the value [..., B] that a fit to draws z [..., B, D] of the fitted layers maximises.
@@ -216,13 +216,15 @@ class Aggregate(nn.Module):
 
     def combined_log_prob(
         self, z: Tensor, terms: Sequence[tuple[float, Batch | None]], interval: tuple[float, float]
-    ) -> Tensor:
-        """Return the log density [..., B] in nats of draws of :meth:`combined_sample` at z [..., B, D]."""
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the log density [..., B] in nats of draws of :meth:`combined_sample` at z [..., B, D], and its
+        standard errors as :meth:`log_prob_with_error` does.
+        """
         with torch.autocast(z.device.type, enabled=False):
             u = (self.select_layers(z) - self.shift) / self.scale
             assert isinstance(self.density, CombiningDensity)
-            value, _ = self.density.combined_log_prob(u, self._contexts(terms), interval)
-            return value - self.scale.log().sum() + self._log_prob_lower_layers(z)
+            value, error = self.density.combined_log_prob(u, self._contexts(terms), interval)
+            return value - self.scale.log().sum() + self._log_prob_lower_layers(z), error
 
     def _contexts(self, terms: Sequence[tuple[float, Batch | None]]) -> list[tuple[float, Tensor]]:
         """Return the terms with the context of each description; the context of None is zero."""

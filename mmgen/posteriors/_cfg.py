@@ -108,9 +108,16 @@ class ClassifierFree(GuidedPosterior):
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         return self._aggregate.combined_sample(self._velocity_terms(words), self._interval, n, words.size, generator)
 
-    @torch.no_grad()
     def log_density(self, z: Tensor, words: Batch) -> Tensor:
+        return self.log_density_with_error(z, words)[0]
+
+    @torch.no_grad()
+    def log_density_with_error(self, z: Tensor, words: Batch) -> tuple[Tensor, Tensor | None]:
         return self._aggregate.combined_log_prob(z, self._velocity_terms(words), self._interval)
+
+    @property
+    def log_density_cost(self) -> float:
+        return (2 + len(self._excluded)) * self._base.log_density_cost
 
     @property
     def _interval(self) -> tuple[float, float]:

@@ -126,15 +126,23 @@ class Guided(GuidedPosterior):
             [self._draw_for_description(words[slice(b, b + 1)], n, generator) for b in range(words.size)], 1
         )
 
-    @torch.no_grad()
     def log_density(self, z: Tensor, words: Batch) -> Tensor:
         """Return log q_w(z | words) [..., B] in nats, up to the error of :meth:`normaliser`.
 
         This is the density of draws from infinitely many candidates. :meth:`draw` uses a finite number, so its draws
         lie a little nearer to the base.
         """
+        return self.log_density_with_error(z, words)[0]
+
+    @torch.no_grad()
+    def log_density_with_error(self, z: Tensor, words: Batch) -> tuple[Tensor, Tensor | None]:
         log_z, _ = self.normaliser(words)
-        return self.unguided.log_density(z, words) + self.log_weight(z, words) - log_z
+        value, error = self.unguided.log_density_with_error(z, words)
+        return value + self.log_weight(z, words) - log_z, error
+
+    @property
+    def log_density_cost(self) -> float:
+        return self.unguided.log_density_cost
 
     def log_weight(self, z: Tensor, words: Batch, parameters: Tensor | None = None) -> Tensor:
         """Return the log of the factor by which guidance multiplies the posterior, without its normaliser, in nats and

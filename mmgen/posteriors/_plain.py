@@ -121,6 +121,13 @@ class Fitted(Posterior):
     def log_density(self, z: Tensor, words: Batch) -> Tensor:
         return self.aggregate.log_prob(z, words)
 
+    def log_density_with_error(self, z: Tensor, words: Batch) -> tuple[Tensor, Tensor | None]:
+        return self.aggregate.log_prob_with_error(z, words)
+
+    @property
+    def log_density_cost(self) -> float:
+        return self.aggregate.density.log_prob_cost
+
     @property
     def weights(self) -> Weights:
         return {**self._weights}

@@ -20,7 +20,10 @@ from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count
 from mmgen.settings.registry import format_unknown_name
 
-__all__ = ["GuidedPosterior", "Posterior", "Posteriors"]
+__all__ = ["SLOW", "GuidedPosterior", "Posterior", "Posteriors"]
+
+SLOW = 1e8
+"""Floating-point operations of a log density from which many of them take long."""
 
 
 class Posterior(ABC):
@@ -71,6 +74,15 @@ class Posterior(ABC):
     @abstractmethod
     def log_density(self, z: Tensor, words: Batch) -> Tensor:
         """Return log q(z | words) as :meth:`log_prob` does, without checks of arguments."""
+
+    def log_density_with_error(self, z: Tensor, words: Batch) -> tuple[Tensor, Tensor | None]:
+        """Return log q(z | words) [..., B] in nats, and its standard errors [..., B]; None where it is exact."""
+        return self.log_density(z, words), None
+
+    @property
+    def log_density_cost(self) -> float:
+        """Floating-point operations of one log density, roughly; 0 for densities that cost next to nothing."""
+        return 0.0
 
     @property
     def unguided(self) -> "Posterior":

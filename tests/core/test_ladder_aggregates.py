@@ -107,7 +107,8 @@ def test_of_the_top_layer_what_lies_below_is_the_models_own(
         torch.testing.assert_close(left.T.cov(), LAYER_SD**2 * torch.eye(2).double(), rtol=0, atol=0.01)
         some = z[:50]
         own = DiagonalGaussian(some[:, 2:] @ UP.T, torch.full((50, 2), LAYER_SD).double().log()).log_prob(some[:, :2])
-        expected = aggregate.log_prob_of_fitted_layers(some[:, 2:], None) + own
+        standardised = (some[:, 2:] - aggregate.shift) / aggregate.scale
+        expected = aggregate.density.log_prob(standardised, None) - aggregate.scale.log().sum() + own
         torch.testing.assert_close(aggregate.log_prob(some, None), expected)
         drawn, _, log_q = aggregate.sample_with_log_prob(None, 1)
         torch.testing.assert_close(log_q, aggregate.log_prob(drawn, None))
