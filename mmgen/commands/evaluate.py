@@ -45,10 +45,13 @@ class Evaluate(Stage["Scores"]):
     """Where to write the scores, as JSON lines."""
     _: KW_ONLY
     posterior: Annotated[
-        str | Sequence[str], OptionName("-p", metavar="NAME"), Completions("prior", "own", "aggregate", "true", "scan")
+        str | Sequence[str],
+        OptionName("-p", metavar="NAME"),
+        Completions("prior", "own", "aggregate", "true", "scan", "retrieval"),
     ] = ()
-    """Where z comes from: prior, own (the model's q(z | words)), true, aggregate or scan; repeatable. By default prior
-    and own of a model, what was fitted of an aggregate."""
+    """Where z comes from: prior, own (the model's q(z | words)), true, aggregate or scan; or retrieval, a rival that
+    returns the training pictures whose words fit best; repeatable. By default prior and own of a model, what was fitted
+    of an aggregate."""
     guidance: Annotated[float | str | Sequence[float | str], OptionName(metavar="LIST", default="0")] = 0.0
     """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
     of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;
@@ -165,7 +168,7 @@ class Evaluate(Stage["Scores"]):
         settings = self._evaluation_settings(dropped_counts(self.given_count, loaded))
         proposal = load(path_of(self.text_proposal), self.device) if self.text_proposal else None
         default = [loaded.fitted.name] if loaded.fitted is not None else list(loaded.posteriors)
-        posteriors = [loaded.posteriors[name].name for name in _as_list(self.posterior) or default]
+        posteriors = _as_list(self.posterior) or default
         evaluations = [Evaluation(each, data, first, posteriors, settings, proposal) for each in guided]
         if warning := training_images_warning(evaluations[0], metrics):
             self.watch.say(warning)

@@ -11,10 +11,12 @@ from torch import Tensor
 from mmgen.descriptions import caption_to_attributes
 from mmgen.evaluation.nearest import pool_pixels
 from mmgen.evaluation.queries import Queries
+from mmgen.evaluation.retrieved import RetrievedPictures
 from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import DecodedPictures, decode_pictures, draw_words
 from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
 from mmgen.generation.latents import draw_latents
+from mmgen.results.naming import RETRIEVAL
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -90,6 +92,7 @@ class ClassifiedPictures:
         seed: Seed of all draws. Each description has its own streams.
         precision: Arithmetic of decoders and judge: auto, 32-true or bf16-mixed.
         shared_with: Pictures of the same model and seed for another judge: all judges classify each new picture.
+        retrieved: Training pictures that stand in for drawn ones where the posterior is ``RETRIEVAL``; None without.
     """
 
     def __init__(
@@ -99,9 +102,11 @@ class ClassifiedPictures:
         seed: int,
         precision: str = "auto",
         shared_with: "ClassifiedPictures | None" = None,
+        retrieved: RetrievedPictures | None = None,
     ) -> None:
         self.loaded = loaded
         self._judge = judge
+        self._retrieved = retrieved
         self.seed = seed
         self.precision = precision
         self._judged: dict[_Key, NDArray[Any]] = {}
@@ -205,10 +210,13 @@ class ClassifiedPictures:
 
         Args:
             queries: What to draw.
-            posterior: Where z comes from.
+            posterior: Where z comes from, or ``RETRIEVAL``.
             n: Pictures of each query.
             have: How many of each there are already.
         """
+        if posterior == RETRIEVAL and self._retrieved is not None:
+            yield from self._retrieved.draw_pictures(queries, n, have)
+            return
         loaded = self.loaded
         assert loaded.observation is not None
         # Captions in free words are asked for alone: their examples' attributes are what pictures are compared with.

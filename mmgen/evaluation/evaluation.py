@@ -17,9 +17,11 @@ from mmgen.evaluation.factors import Code, Factors, encode_with_factors, read_fa
 from mmgen.evaluation.provenance import Provenance
 from mmgen.evaluation.questions import Questions
 from mmgen.evaluation.real import RealPictures
+from mmgen.evaluation.retrieved import RetrievedPictures
 from mmgen.evaluation.settings import EvaluationSettings
 from mmgen.evaluation.training_pictures import TrainingPictures
 from mmgen.generation.classifiers import check_classifier
+from mmgen.results.naming import RETRIEVAL
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -36,7 +38,8 @@ class Evaluation:
         loaded: The model or aggregated posterior.
         dataset: The open dataset that queries and points come from.
         judge: The attribute classifier; None without one.
-        posteriors: Where z comes from, each one of ``loaded.posteriors``.
+        posteriors: Where z comes from, each one of ``loaded.posteriors``, or ``RETRIEVAL`` for training pictures whose
+            words fit descriptions best.
         settings: How to measure.
         text_proposal: Another posterior fitted to the model, whose q(z | y) is a further proposal for log p(y).
 
@@ -56,6 +59,11 @@ class Evaluation:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
         check_data(dataset, loaded.path, loaded.attributes, loaded.observation, loaded.text)
+        if RETRIEVAL in posteriors and loaded.guidance:
+            raise UsageError(
+                f"posterior '{RETRIEVAL}' returns training pictures, which guidance cannot change, got guidance "
+                f"{loaded.guidance}; measure {RETRIEVAL} without guidance"
+            )
         # Candidates that guidance draws once for all descriptions have the seed of everything else.
         self.loaded = loaded.guided(loaded.guidance, settings.seed) if loaded.guidance else loaded
         self.dataset = dataset
@@ -63,7 +71,9 @@ class Evaluation:
         self.has_further_judge = False
         """True if another judge was given before this one, so that scores without a judge are measured already."""
         self._factors: Factors | None = None
-        self.posteriors = tuple(dict.fromkeys(self.loaded.posteriors[name].name for name in posteriors))
+        self.posteriors = tuple(
+            dict.fromkeys(name if name == RETRIEVAL else self.loaded.posteriors[name].name for name in posteriors)
+        )
         self.settings = settings
         self.text_proposal = text_proposal
 
@@ -77,7 +87,12 @@ class Evaluation:
         for name in ("real_pictures", "training_pictures", "questions", "provenance"):
             other.__dict__.pop(name, None)
         other.drawn_pictures = ClassifiedPictures(
-            self.loaded, other.judge, self.settings.seed, self.settings.precision, self.drawn_pictures
+            self.loaded,
+            other.judge,
+            self.settings.seed,
+            self.settings.precision,
+            self.drawn_pictures,
+            self._retrieved_pictures,
         )
         return other
 
@@ -141,7 +156,7 @@ class Evaluation:
 
     def ignores_text(self, posterior: str) -> bool:
         """Return True if the posterior ignores descriptions: p(z), or a fitted q(z), without guidance."""
-        return self.loaded.posteriors[posterior].is_unconditional
+        return posterior != RETRIEVAL and self.loaded.posteriors[posterior].is_unconditional
 
     def rows(self, part: str | None = None) -> NDArray[np.int64]:
         """Return the row numbers of a part of the split, in increasing order; by default of the evaluated part."""
@@ -160,7 +175,15 @@ class Evaluation:
     @cached_property
     def drawn_pictures(self) -> ClassifiedPictures:
         """The model's drawn pictures, with the classifier's outputs for them if there is one."""
-        return ClassifiedPictures(self.loaded, self._judge, self.settings.seed, self.settings.precision)
+        return ClassifiedPictures(
+            self.loaded, self._judge, self.settings.seed, self.settings.precision, retrieved=self._retrieved_pictures
+        )
+
+    @property
+    def _retrieved_pictures(self) -> RetrievedPictures | None:
+        if RETRIEVAL not in self.posteriors:
+            return None
+        return RetrievedPictures(self.dataset, self.loaded, self.training_pictures.rows, self.settings.seed)
 
     @cached_property
     def real_pictures(self) -> RealPictures:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
+from mmgen.evaluation.training_pictures import explain_missing_training_pictures
+from mmgen.results.naming import RETRIEVAL
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -25,6 +27,8 @@ __all__ = [
     "explain_unspelled_descriptions",
     "explain_wrong_text_proposal",
     "explain_ignored_guidance",
+    "explain_missing_retrieval",
+    "explain_useless_retrieval",
 ]
 
 Need = Callable[["Evaluation"], str]
@@ -44,6 +48,18 @@ def explain_ignored_guidance(evaluation: "Evaluation") -> str:
     if not evaluation.loaded.guidance:
         return ""
     return "got guidance, but uses no posterior of a description; leave one or the other out"
+
+
+def explain_missing_retrieval(evaluation: "Evaluation") -> str:
+    """Return a reason if training pictures are to be retrieved and are not at hand; else ""."""
+    return explain_missing_training_pictures(evaluation) if RETRIEVAL in evaluation.posteriors else ""
+
+
+def explain_useless_retrieval(evaluation: "Evaluation") -> str:
+    """Return a reason if training pictures are to be retrieved for a metric that examines densities; else ""."""
+    if RETRIEVAL not in evaluation.posteriors:
+        return ""
+    return f"needs the density of each posterior, and {RETRIEVAL} has none; leave --posterior {RETRIEVAL} out"
 
 
 def explain_missing_drawings(evaluation: "Evaluation") -> str:

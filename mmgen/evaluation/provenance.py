@@ -9,7 +9,7 @@ import numpy as np
 
 from mmgen.evaluation.runs import run_of_files
 from mmgen.results.conditions import format_condition
-from mmgen.results.naming import LEARNED_PRIOR
+from mmgen.results.naming import LEARNED_PRIOR, RETRIEVAL
 from mmgen.results.score import Score, content_condition
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Provenance:
         score = replace(score, run=self._run(known and loaded.posteriors[score.posterior].is_fitted))
         if score.judge_accuracy is not None or "judge" in score.ids:
             score = replace(score, judge=evaluation.judge.network_name)
-        if score.posterior not in evaluation.posteriors:
+        if score.posterior not in evaluation.posteriors or score.posterior == RETRIEVAL:
             return score
         source = loaded.posteriors[score.posterior]
         weights = source.weights

@@ -13,7 +13,7 @@ from mmgen.evaluation.nearest import Block, NearestTraining, find_nearest, read_
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["Space", "TrainingPictures", "explain_missing_training_pictures"]
+__all__ = ["Space", "TrainingPictures", "explain_missing_held_out_pictures", "explain_missing_training_pictures"]
 
 Space = Literal["pixels", "features"]
 """Pixels, averaged to at most 16 x 16, or features of the attribute classifier."""
@@ -79,18 +79,23 @@ class TrainingPictures:
 
 
 def explain_missing_training_pictures(evaluation: "Evaluation") -> str:
-    """Return a reason if the model's training pictures or held-out ones are not at hand; else ""."""
+    """Return a reason if the evaluated dataset does not hold the model's training pictures; else ""."""
     dataset, loaded = evaluation.dataset, evaluation.loaded
     if dataset.header.content_id not in [parent.content_id for parent in loaded.model_header.parents]:
         return (
-            f"compares with the pictures that {loaded.model_path} was trained on, and {dataset.path} is another "
+            f"needs the pictures that {loaded.model_path} was trained on, and {dataset.path} is another "
             "dataset; leave --dataset out"
         )
     if dataset.splits_edges(evaluation.split) or dataset.splits_edges(loaded.settings.data.split):
-        return "compares pictures one by one, and the split divides the edges of a graph; choose another metric"
+        return "needs training pictures one by one, and the split divides the edges of a graph; choose another metric"
+    return ""
+
+
+def explain_missing_held_out_pictures(evaluation: "Evaluation") -> str:
+    """Return a reason if the evaluated part holds training pictures alone; else ""."""
     if not len(evaluation.training_pictures.held_out_rows):
         return (
-            f"compares with held-out pictures, and all of part '{evaluation.settings.part}' are training pictures; use "
+            f"needs held-out pictures, and all of part '{evaluation.settings.part}' are training pictures; use "
             "--part test"
         )
     return ""

@@ -55,10 +55,14 @@ class Metric(ABC):
     """Meaning of each protocol in a sentence for a page: {"bound": "The mean of log weights."}."""
     judged: ClassVar[bool] = False
     """Whether ``needs`` has ``needs.explain_missing_classifier``."""
+    examines_pictures: ClassVar[bool] = False
+    """Whether it examines drawn pictures alone, so that training pictures can be retrieved in place of them: it is
+    judged, or reads "judge"."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.judged = needs.explain_missing_classifier in cls.needs
+        cls.examines_pictures = cls.judged or "judge" in (cls.reads or ())
         if "name" not in cls.__dict__:
             cls.name = to_kebab_case(cls.__name__)
 
@@ -68,7 +72,10 @@ class Metric(ABC):
         Raises:
             UsageError: Something is missing.
         """
-        for need in (*((needs.explain_ignored_guidance,) if self.posteriors == "none" else ()), *self.needs):
+        usual: tuple[Need, ...] = (needs.explain_ignored_guidance,)
+        if self.posteriors != "none":
+            usual = (needs.explain_missing_retrieval if self.examines_pictures else needs.explain_useless_retrieval,)
+        for need in (*usual, *self.needs):
             if missing := need(evaluation):
                 raise UsageError(f"{self.name} {missing}")
 

@@ -90,7 +90,7 @@ def evaluate_with_classifiers(
     """
     from mmgen.metrics import get
 
-    judged = [name for name in metrics if get(name).judged or "judge" in (get(name).reads or ())]
+    judged = [name for name in metrics if get(name).examines_pictures]
     return [
         evaluate(evaluation, metrics),
         *(evaluate(evaluation.replace_classifier(judge), judged) for judge in classifiers),

@@ -16,7 +16,11 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.copy_test import compare_with_held_out
 from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.settings import DESCRIPTIONS
-from mmgen.evaluation.training_pictures import Space, explain_missing_training_pictures
+from mmgen.evaluation.training_pictures import (
+    Space,
+    explain_missing_held_out_pictures,
+    explain_missing_training_pictures,
+)
 from mmgen.metrics._base import Metric, Score
 
 if TYPE_CHECKING:
@@ -77,7 +81,12 @@ class Copies(Metric):
         "pixels": "Pictures are compared by their pixels, averaged to at most 16 x 16.",
         "features": "Pictures are compared by the features of the judge.",
     }
-    needs = (needs.explain_missing_drawings, explain_missing_training_pictures, _store_pictures)
+    needs = (
+        needs.explain_missing_drawings,
+        explain_missing_training_pictures,
+        explain_missing_held_out_pictures,
+        _store_pictures,
+    )
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         scores = []

@@ -9,6 +9,7 @@ from typing import TypedDict
 
 __all__ = [
     "LEARNED_PRIOR",
+    "RETRIEVAL",
     "GuidanceReport",
     "Weights",
     "format_weight",
@@ -20,6 +21,9 @@ __all__ = [
 LEARNED_PRIOR = "learned prior"
 """Name of the posterior q(z), which is fitted to all images and conditioned on nothing."""
 
+RETRIEVAL = "retrieval"
+"""Name of the rival that returns training pictures, which is measured as a posterior is."""
+
 _NAMES = {
     "prior": "p(z)", "own": "q(z|y)", "true": "q_true", "aggregate": "q_agg", "image": "q(z|x)", "scan": "q_scan",
     LEARNED_PRIOR: "q(z)",
@@ -27,6 +31,7 @@ _NAMES = {
 _ABOUT = {
     "prior": "prior", "own": "the model's own", "image": "of images", "scan": "SCAN's, which covers q(z|x)",
     "aggregate": "fitted to the aggregate", LEARNED_PRIOR: LEARNED_PRIOR,
+    RETRIEVAL: "training pictures whose words fit best",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgen.core.errors import UsageError
 from mmgen.results.groups import group_runs
-from mmgen.results.naming import guidance_label
+from mmgen.results.naming import RETRIEVAL, guidance_label
 from mmgen.results.published import published_tables
 from mmgen.results.score import Score
 
@@ -17,8 +17,8 @@ __all__ = ["Axis", "Curve", "Point", "TradeOff", "published_points", "compute_tr
 _PARTNERS = {"correctness": "coverage", "precision": "recall"}
 _PROTOCOLS = ("exact", "description")
 """Protocols that are preferred if there are scores of several."""
-_OWN = ("prior", "own", "image")
-"""Posteriors of the model itself, even in the file of a fitted posterior."""
+_OWN = ("prior", "own", "image", RETRIEVAL)
+"""Posteriors that need no fit, even in the file of a fitted posterior."""
 _NAMES = {"true": "q_true", "aggregate": "q_agg", "own": "q(z|y)", "prior": "p(z)", "image": "q(z|x)", "scan": "q_scan"}
 
 

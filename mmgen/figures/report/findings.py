@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mmgen.figures.session import ReportFiles
 from mmgen.results.conditions import Conditions
+from mmgen.results.naming import RETRIEVAL
 from mmgen.results.score import Score
 
 __all__ = ["Finding", "describe_findings"]
@@ -60,7 +61,7 @@ def _rank_posteriors(report_files: ReportFiles, model: str) -> list[_Row]:
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
         if owners.get(identity, identity) != model or score.metric not in (_RIGHT, _VARIED):
             continue
-        if score.posterior == "prior" or not score.given or score.value != score.value:
+        if score.posterior in ("prior", RETRIEVAL) or not score.given or score.value != score.value:
             continue
         named = Conditions.from_score(score)
         further = tuple(one for one in named.further if one[0] in ("split", "part"))

@@ -8,6 +8,7 @@ from mmgen.results.compared import Column, ComparedTable
 from mmgen.results.comparing import Entry, compare_entries
 from mmgen.results.conditions import Conditions
 from mmgen.results.groups import RunGroup
+from mmgen.results.naming import RETRIEVAL
 from mmgen.results.number import Number
 from mmgen.results.published import PublishedTable, published_tables
 from mmgen.results.score import Score
@@ -115,7 +116,7 @@ def make_score_tables(
 
 def _entry(score: Score, names: Mapping[str, str], models: Mapping[str, str]) -> Entry:
     identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
-    if (score.base or score.posterior) in ("prior", "own", "image"):
+    if (score.base or score.posterior) in ("prior", "own", "image", RETRIEVAL):
         identity = str(score.ids.get("model") or models.get(identity, identity))
     return Entry(score.run.get("settings", identity), names.get(identity) or identity[:12] or "?", score)
 

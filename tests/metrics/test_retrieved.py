@@ -1,0 +1,113 @@
+"""Training pictures in place of drawn ones: which fit a description, in which order, and how metrics score them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmgen.artifacts import Dataset
+from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
+from mmgen.evaluation.queries import Queries
+from mmgen.evaluation.retrieved import RetrievedPictures, fit_of_attributes, fit_of_captions
+from mmgen.metrics._evaluate import evaluate
+from mmgen.posteriors import Guidance
+from mmgen.results.naming import posterior_title
+from tests.metrics.toy import Judge, loaded_painter, write_dataset
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
+    with Dataset.open(write_dataset(tmp_path_factory.mktemp("retrieved") / "toy.h5")) as opened:
+        yield opened
+
+
+def loaded_with(dataset: Dataset, split: str = "iid") -> Any:
+    return loaded_painter(Path("m.safetensors"), dataset.header.content_id, split)
+
+
+def queries_of(*codes: list[int]) -> Queries:
+    table = np.array(codes, np.uint8)
+    return Queries(table, np.ones(len(table)), int((table[0] == 255).sum()))
+
+
+def test_examples_that_agree_with_all_given_values_come_in_random_order_and_once(dataset: Dataset) -> None:
+    rows = dataset.split("iid", "train")
+    codes = dataset.read_attributes("attributes", rows)
+    found = RetrievedPictures(dataset, loaded_with(dataset), rows, seed=0).find_rows(queries_of([1, 255]), 13)
+    fitting = rows[codes[:, 0] == 1]
+    assert sorted(found[0]) == sorted(fitting)
+    assert list(found[0]) != list(fitting)
+    again = RetrievedPictures(dataset, loaded_with(dataset), rows, seed=0)
+    np.testing.assert_array_equal(found[:, 5:], again.find_rows(queries_of([1, 255]), 8, have=5))
+    longer = again.find_rows(queries_of([1, 255]), 26)[0]
+    np.testing.assert_array_equal(longer[:13], found[0])
+    assert sorted(longer[13:]) == sorted(fitting)
+    other = RetrievedPictures(dataset, loaded_with(dataset), rows, seed=1).find_rows(queries_of([1, 255]), 13)
+    assert list(other[0]) != list(found[0])
+
+
+def test_a_combination_never_seen_is_fitted_in_part(dataset: Dataset) -> None:
+    rows = dataset.split("compositional", "train")
+    found = RetrievedPictures(dataset, loaded_with(dataset), rows, seed=0).find_rows(queries_of([2, 1]), 40)[0]
+    codes = dataset.read_attributes("attributes", found)
+    assert set((codes == [2, 1]).sum(1)) == {1}
+    assert {tuple(code) for code in codes} == {(2, 0), (0, 1), (1, 1)}
+
+
+def test_rare_words_of_captions_count_more() -> None:
+    """Word 0 is in each caption, word 3 in one: "0 3" is nearer to "1 3" than to "0 1"."""
+    captions = np.array([[0, 1, 9], [1, 3, 9], [0, 2, 9], [0, 2, 1]], np.uint16)
+    fit = next(fit_of_captions(np.array([[0, 3, 9]], np.uint16), captions, 4))
+    assert fit.argmax() == 1
+    assert fit[1] > 0.5 > fit[0] > 0
+
+
+def test_the_same_words_in_another_order_and_number_fit_wholly() -> None:
+    captions = np.array([[2, 0, 1], [0, 1, 5], [3, 3, 0]], np.uint16)
+    fit = next(fit_of_captions(np.array([[1, 2, 0]], np.uint16), captions, 5))
+    assert fit[0] == pytest.approx(1)
+    assert next(fit_of_captions(np.array([[3, 0, 0]], np.uint16), captions, 5))[2] == pytest.approx(1)
+
+
+def test_captions_without_a_common_word_do_not_fit() -> None:
+    captions = np.array([[0, 5], [5, 5]], np.uint16)
+    np.testing.assert_array_equal(next(fit_of_captions(np.array([[1, 5]], np.uint16), captions, 5)), [0, 0])
+
+
+def test_unknown_values_of_examples_agree_with_nothing() -> None:
+    fit = next(fit_of_attributes(np.array([[0, 1]], np.uint8), np.array([[255, 1], [0, 255], [0, 1]], np.uint8)))
+    np.testing.assert_array_equal(fit, [1, 1, 2])
+
+
+def test_retrieval_is_right_and_copies(dataset: Dataset) -> None:
+    settings = EvaluationSettings(draws=4, dropped=(0,))
+    evaluation = Evaluation(loaded_with(dataset), dataset, Judge(), ("retrieval", "own"), settings)
+    scores = {(score.metric, score.posterior): score for score in evaluate(evaluation, ["correctness", "copies"]).run()}
+    assert scores["correctness", "retrieval"].value == 100
+    assert scores["copies", "retrieval"].value == 100
+    assert scores["correctness", "retrieval"].base == ""
+    assert scores["correctness", "retrieval"].title == posterior_title("retrieval")
+
+
+def test_combinations_never_seen_are_half_right(dataset: Dataset) -> None:
+    settings = EvaluationSettings(draws=40, dropped=(0,))
+    loaded = loaded_with(dataset, "compositional")
+    evaluation = Evaluation(loaded, dataset, Judge(), ("retrieval",), settings)
+    (score,) = evaluate(evaluation, ["correctness"]).run()
+    assert score.value == 50
+
+
+def test_densities_guidance_and_other_data_are_refused(dataset: Dataset) -> None:
+    evaluation = Evaluation(loaded_with(dataset), dataset, Judge(), ("retrieval",), EvaluationSettings())
+    with pytest.raises(UsageError, match="log-likelihood needs the density of each posterior, and retrieval has none"):
+        evaluate(evaluation, ["log-likelihood"])
+    other = Evaluation(loaded_painter(Path("m")), dataset, Judge(), ("retrieval",), EvaluationSettings())
+    with pytest.raises(UsageError, match="another dataset; leave --dataset out"):
+        evaluate(other, ["correctness"])
+    guided = loaded_with(dataset)
+    guided.guidance = Guidance(3.0)
+    with pytest.raises(UsageError, match="which guidance cannot change, got guidance 3; measure retrieval without"):
+        Evaluation(guided, dataset, Judge(), ("retrieval",), EvaluationSettings())
