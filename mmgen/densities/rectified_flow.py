@@ -28,9 +28,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
+from mmgen.core.errors import SettingsError
 from mmgen.densities._base import CombiningDensity, Density, Family, Terms
-from mmgen.densities._velocity import VelocityNetwork
+from mmgen.densities._velocity import GridVelocityNetwork, VectorVelocityNetwork, VelocityNetwork
 from mmgen.latent.space import LatentSpace
+from mmgen.likelihoods import full_precision
 from mmgen.objectives import CONFIG
 
 __all__ = ["RectifiedFlow"]
@@ -38,26 +40,30 @@ __all__ = ["RectifiedFlow"]
 _EXACT = 64
 """Latents up to which the trace is exact by default: one product with the Jacobian for each of them."""
 _PROBES = 8
-_VALIDATION_TIMES = 8
-_ROWS = 2**22
-"""Entries of hidden layers that go through the network at once for a trace."""
+_ENTRIES = 2**22
+"""Entries of a hidden layer that go through the network at once, to draw or for a trace."""
+_TOKENS = 64
+"""Tokens of a grid at most where the side of its patches is left out."""
+_HEAD = 32
+"""Width of a head of attention where their number is left out."""
 
 Velocity = Callable[[Tensor, float], Tensor]
+_WHOLE_PATH = (0.0, 1.0)
 
 
 class RectifiedFlowDensity(CombiningDensity):
     """The density of points that a learned velocity field carries from Gaussian noise at t = 0 to t = 1.
 
     Args:
-        latent_size: D.
+        latent: Space of the points.
         context_size: X; 0 for none.
         family: Settings.
     """
 
-    def __init__(self, latent_size: int, context_size: int, family: "RectifiedFlow") -> None:
+    def __init__(self, latent: LatentSpace, context_size: int, family: "RectifiedFlow") -> None:
         super().__init__()
-        self.latent_size, self.family = latent_size, family
-        self.network = VelocityNetwork(latent_size, context_size, family.width, family.blocks, family.dropout)
+        self.latent_size, self.family = latent.size, family
+        self.network = family.build_network(latent, context_size)
 
     def training_value(self, u: Tensor, context: Tensor | None) -> Tensor:
         """Compute minus the mean squared error of the velocity [..., B], at random times.
@@ -65,7 +71,7 @@ class RectifiedFlowDensity(CombiningDensity):
         Times are stratified over the examples. In evaluation each example is seen at several times.
         """
         if not self.training:
-            u = u.expand(_VALIDATION_TIMES, *u.shape)
+            u = u.expand(self.network.validation_times, *u.shape)
         elif context is not None:
             hidden = torch.rand(len(context), 1, device=context.device) < self.family.unconditional
             context = context.masked_fill(hidden, 0)
@@ -74,12 +80,12 @@ class RectifiedFlowDensity(CombiningDensity):
         t = torch.special.ndtri(quantiles.clamp(1e-6, 1 - 1e-6)).sigmoid().reshape(u.shape[:-1]).to(u.dtype)
         noise = torch.randn_like(u)
         moved = (1 - t.unsqueeze(-1)) * noise + t.unsqueeze(-1) * u
-        error = self.network(moved, t, self.network.condition(context)) - (u - noise)
-        value = -error.square().mean(-1)
+        velocity = full_precision(self.network(moved, t, self.network.condition(context)))
+        value = -(velocity - (u - noise)).square().mean(-1)
         return value if self.training else value.mean(0)
 
     def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
-        return self._draw(self._velocity(((1.0, context),)), n, batch, generator)
+        return self.combined_sample(((1.0, context),), _WHOLE_PATH, n, batch, generator)
 
     def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
         u = self.sample(context, 1, batch, None)
@@ -89,7 +95,7 @@ class RectifiedFlowDensity(CombiningDensity):
         return self.log_prob_with_error(u, context)[0]
 
     def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        return self._density(self._velocity(((1.0, context),)), u)
+        return self.combined_log_prob(u, ((1.0, context),), _WHOLE_PATH)
 
     @property
     def log_prob_cost(self) -> float:
@@ -103,12 +109,35 @@ class RectifiedFlowDensity(CombiningDensity):
     def combined_sample(
         self, terms: Terms, interval: tuple[float, float], n: int, batch: int, generator: torch.Generator | None
     ) -> Tensor:
-        return self._draw(self._velocity(terms, interval), n, batch, generator)
+        like = self.network.last.weight
+        noise = torch.randn(n, batch, self.latent_size, generator=generator, device=like.device, dtype=like.dtype)
+        (drawn,) = self._in_pieces(lambda u, terms: (self._draw(self._velocity(terms, interval), u),), noise, terms)
+        return drawn
 
     def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor | None]:
-        return self._density(self._velocity(terms, interval), u)
+        value, *errors = self._in_pieces(lambda u, terms: self._density(self._velocity(terms, interval), u), u, terms)
+        return value, errors[0] if errors else None
 
-    def _velocity(self, terms: Terms, interval: tuple[float, float] = (0.0, 1.0)) -> Velocity:
+    def _in_pieces(
+        self, function: Callable[[Tensor, Terms], tuple[Tensor, ...]], u: Tensor, terms: Terms
+    ) -> tuple[Tensor, ...]:
+        """Apply a function of points [N, B, D] and contexts [B, X] to pieces of both, which bounds its memory."""
+        batch = max([u.shape[-2], *(len(context) for _, context in terms if context is not None)])
+        u = u.expand(*u.shape[:-2], batch, u.shape[-1])
+        points = u.reshape(-1, batch, u.shape[-1])
+        most = max(1, _ENTRIES // self.network.largest_layer)
+        columns = min(batch, max(1, most // len(points)))
+        rows = max(1, most // columns)
+        parts = []
+        for first in range(0, batch, columns):
+            which = slice(first, first + columns)
+            own = [(weight, _rows_of(context, which)) for weight, context in terms]
+            pieces = [function(piece, own) for piece in points[:, which].split(rows)]
+            parts.append([torch.cat(each) for each in zip(*pieces, strict=True)])
+        joined = (torch.cat(each, 1) for each in zip(*parts, strict=True))
+        return tuple(each.reshape(*u.shape[:-1], *each.shape[2:]) for each in joined)
+
+    def _velocity(self, terms: Terms, interval: tuple[float, float]) -> Velocity:
         """Return the guided velocity: a weighted sum of ``terms`` at times in ``interval``, else the first."""
         parts = [(weight, self.network.condition(context)) for weight, context in terms if weight]
 
@@ -121,23 +150,20 @@ class RectifiedFlowDensity(CombiningDensity):
 
         return velocity
 
-    def _draw(self, velocity: Velocity, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
-        """Draw noise [n, B, D] and carry it along ``velocity`` from t = 0 to 1 by the midpoint rule."""
-        like = self.network.last.weight
-        shape = (n, batch, self.latent_size)
-        u = torch.randn(shape, generator=generator, device=like.device, dtype=like.dtype)
+    def _draw(self, velocity: Velocity, u: Tensor) -> Tensor:
+        """Carry noise u [..., D] along ``velocity`` from t = 0 to 1 by the midpoint rule."""
         step = 1 / self.family.steps
         for number in range(self.family.steps):
             t = number * step
             u = u + step * velocity(u + step / 2 * velocity(u, t), t + step / 2)
         return u
 
-    def _density(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Compute log q(u) [..., B] and its standard error, None where the trace is exact."""
+    def _density(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, ...]:
+        """Compute log q(u) [..., B] and, where the trace is estimated, its standard error."""
         noise, log_volume = self._carry_back(velocity, u)
         base = -0.5 * noise.square().sum(-1) - 0.5 * self.latent_size * math.log(2 * math.pi)
         if not self.is_estimated:
-            return base - log_volume[0], None
+            return (base - log_volume[0],)
         return base - log_volume.mean(0), log_volume.std(0) / math.sqrt(len(log_volume))
 
     def _carry_back(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, Tensor]:
@@ -146,7 +172,6 @@ class RectifiedFlowDensity(CombiningDensity):
         Returns:
             The noise [..., B, D], and the integral of the divergence: [1, ..., B], or for each probe [K, ..., B].
         """
-        u = u.expand_as(velocity(u, 1.0))  # one point for each of several contexts
         directions = self._probe_directions(u)
         step = 1 / self.family.density_steps
         log_volume = u.new_zeros(len(directions) if self.is_estimated else 1, *u.shape[:-1])
@@ -184,9 +209,14 @@ class RectifiedFlowDensity(CombiningDensity):
             direction = direction.expand_as(u)
             return (direction * product(direction)[0]).sum(-1)
 
-        hidden = u[..., 0].numel() * 2 * self.family.width
-        parts = torch.func.vmap(divergence_along, chunk_size=max(1, _ROWS // hidden))(directions)
+        hidden = u[..., 0].numel() * self.network.largest_layer
+        parts = torch.func.vmap(divergence_along, chunk_size=max(1, _ENTRIES // hidden))(directions)
         return value, parts if self.is_estimated else parts.sum(0, keepdim=True)
+
+
+def _rows_of(context: Tensor | None, which: slice) -> Tensor | None:
+    """Return the rows of contexts [B, X]; all where one context is for all points."""
+    return context if context is None or len(context) == 1 else context[which]
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -196,10 +226,15 @@ class RectifiedFlow(Family):
     by_likelihood: ClassVar[bool] = False
     training: ClassVar = {"average": 0.999}
 
-    width: Annotated[int, Field(ge=1)] = 128
-    """Width of the blocks of the velocity network."""
-    blocks: Annotated[int, Field(ge=1)] = 3
-    """Number of blocks."""
+    width: Annotated[int, Field(ge=1)] | None = None
+    """Width of the blocks of the velocity network; left out, 128, or 192 where z is a grid."""
+    blocks: Annotated[int, Field(ge=1)] | None = None
+    """Number of blocks; left out, 3, or 4 where z is a grid."""
+    patch: Annotated[int, Field(ge=1)] | None = None
+    """Side of the squares of places that are one token each, where z is a grid; left out, the smallest that makes at
+    most 64 tokens."""
+    heads: Annotated[int, Field(ge=1)] | None = None
+    """Heads of attention between the tokens, where z is a grid; left out, one for every 32 of the width."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of hidden units dropped in training; for a few thousand examples 0.1."""
     unconditional: Annotated[float, Field(ge=0, lt=1)] = 0.1
@@ -216,4 +251,42 @@ class RectifiedFlow(Family):
         return cls(width=16, blocks=2, density_steps=4)
 
     def build_density(self, latent: LatentSpace, context_size: int) -> Density:
-        return RectifiedFlowDensity(latent.size, context_size, self)
+        return RectifiedFlowDensity(latent, context_size, self)
+
+    def build_network(self, latent: LatentSpace, context_size: int) -> VelocityNetwork:
+        """Build the velocity network: a transformer over places if ``latent`` is one grid, else residual blocks.
+
+        Raises:
+            SettingsError: Settings of grids for vectors, or settings that do not fit the grid.
+        """
+        grid = latent.single_grid
+        if grid is None:
+            for name in ("patch", "heads"):
+                if (value := getattr(self, name)) is not None:
+                    raise SettingsError(
+                        f"aggregate.family.{name} got {value}, but z is no grid of channels and places; leave it out"
+                    )
+            return VectorVelocityNetwork(
+                latent.size, context_size, self.width or 128, self.blocks or 3, dropout=self.dropout
+            )
+        sides = grid[1:]
+        width = self.width or 192
+        patch = self.patch or _smallest_patch(sides)
+        heads = self.heads or max(1, width // _HEAD)
+        if any(side % patch for side in sides):
+            raise SettingsError(
+                f"aggregate.family.patch got {patch}, expected a number that divides both sides of z, "
+                f"{sides[0]}x{sides[1]}; change it or leave it out"
+            )
+        if width % heads:
+            raise SettingsError(
+                f"aggregate.family.heads got {heads}, expected a number that divides aggregate.family.width, {width}; "
+                "change one of them"
+            )
+        return GridVelocityNetwork(grid, context_size, width, self.blocks or 4, heads, patch, dropout=self.dropout)
+
+
+def _smallest_patch(sides: tuple[int, int]) -> int:
+    """Return the smallest side of squares that divides both sides and makes at most 64 tokens of the grid."""
+    fitting = [side for side in range(1, min(sides) + 1) if not sides[0] % side and not sides[1] % side]
+    return next((side for side in fitting if sides[0] * sides[1] <= _TOKENS * side**2), fitting[-1])

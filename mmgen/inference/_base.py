@@ -11,13 +11,16 @@ from torch import Tensor, nn
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.likelihoods import full_precision
 from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.image import Image
 from mmgen.networks import (
     ACTIVATIONS,
     AttributeNetwork,
     AttributeTables,
+    GridHead,
     ImageNetwork,
     SharedEncoder,
     SharedNetwork,
@@ -50,7 +53,7 @@ class InferenceParts:
     """Arguments from which an inference builds its networks: size of z, modalities, and settings of networks.
 
     Attributes:
-        latent_size: D, the number of dimensions of z.
+        latent: Space of z.
         modalities: Possible inputs of posteriors, by name.
         networks: Settings of the networks over modalities, by kind of modality.
         hidden: Width of the fully connected layers that join features.
@@ -60,7 +63,7 @@ class InferenceParts:
         shared: Settings of one network from features to all Gaussians; None for separate layers of width ``hidden``.
     """
 
-    latent_size: int
+    latent: LatentSpace
     modalities: dict[str, Modality]
     networks: Mapping[str, Any]
     hidden: int
@@ -91,15 +94,23 @@ class InferenceParts:
         """Return the first modality that is an instance of the class ``kind``; None if there is none."""
         return next((m for m in self.modalities.values() if isinstance(m, kind)), None)
 
-    def gaussian_head(self, features: int, layers: int) -> nn.Module:
-        """Build a network from features [B, F] to a Gaussian [B, D]: ``layers`` hidden layers, or a shared network."""
-        shared = SharedEncoder(features, 2 * self.latent_size, self.shared) if self.shared else None
-        hidden = (self.hidden,) * layers
-        return GaussianHead(features, hidden, self.latent_size, shared, ACTIVATIONS[self.activation])
+    def gaussian_head(self, features: int, layers: int, maps: int = 0) -> nn.Module:
+        """Build a network from features [B, F] to a Gaussian [B, D]: ``layers`` hidden layers, or a shared network.
 
-    def modality_head(self, features: int, layers: int) -> nn.Module:
-        """Build a network from features [B, F] of one modality to a Gaussian [B, D]; ``layers`` is a default."""
-        return self.gaussian_head(features, layers if self.head_layers is None else self.head_layers)
+        Where z is a grid, the first ``maps`` features are those of pictures, which have its places.
+        """
+        grid = self.latent.single_grid
+        if grid is not None and maps:
+            return GaussianHead(GridHead(grid, features, maps, self.hidden))
+        if self.shared:
+            return GaussianHead(SharedEncoder(features, 2 * self.latent.size, self.shared))
+        sizes = [features, *[self.hidden] * layers, 2 * self.latent.size]
+        return GaussianHead(dense_layers(sizes, ACTIVATIONS[self.activation]))
+
+    def modality_head(self, modality: Modality, features: int) -> nn.Module:
+        """Build a network from features [B, F] of one modality to a Gaussian [B, D]."""
+        layers = modality.head_layers if self.head_layers is None else self.head_layers
+        return self.gaussian_head(features, layers, features if isinstance(modality, Image) else 0)
 
 
 class Inference(nn.Module, ABC):
@@ -191,18 +202,11 @@ def product_of_gaussians(
 
 
 class GaussianHead(nn.Module):
-    """Network of fully connected layers that maps features [B, F] to a Gaussian [B, D]."""
+    """Network that maps features [B, F] to a Gaussian [B, D] by layers with outputs [B, 2 D]."""
 
-    def __init__(
-        self,
-        features: int,
-        hidden: tuple[int, ...],
-        latent_size: int,
-        layers: nn.Module | None = None,
-        activation: type[nn.Module] = nn.ELU,
-    ) -> None:
+    def __init__(self, layers: nn.Module) -> None:
         super().__init__()
-        self.layers = layers or dense_layers([features, *hidden, 2 * latent_size], activation)
+        self.layers = layers
 
     def forward(self, features: Tensor) -> DiagonalGaussian:
         return gaussian_of_output(self.layers(features))
@@ -219,7 +223,7 @@ class ModalityPosterior(nn.Module):
         super().__init__()
         self.modality = modality
         self.encoder, features = modality.encoder(parts.networks.get(modality.kind))
-        self.head = parts.modality_head(features, modality.head_layers)
+        self.head = parts.modality_head(modality, features)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         name = self.modality.name
@@ -234,7 +238,7 @@ class AttributeExperts(nn.Module):
     def __init__(self, parts: InferenceParts, attributes: Attributes) -> None:
         super().__init__()
         self.name = attributes.name
-        self.tables = AttributeTables(attributes.sizes, 2 * parts.latent_size, parts.attribute_network)
+        self.tables = AttributeTables(attributes.sizes, 2 * parts.latent.size, parts.attribute_network)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         """Return q(z | y_k) of all A attributes as one Gaussian [B, A, D]."""

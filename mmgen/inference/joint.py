@@ -99,10 +99,12 @@ class _JoinedModalities(nn.Module):
 
     def __init__(self, parts: InferenceParts, modalities: Sequence[Modality]) -> None:
         super().__init__()
-        self.modalities = tuple(modalities)
-        made = [modality.encoder(parts.networks.get(modality.kind)) for modality in modalities]
+        images = [modality for modality in modalities if isinstance(modality, Image)]
+        self.modalities = (*images, *(modality for modality in modalities if modality not in images))
+        made = [modality.encoder(parts.networks.get(modality.kind)) for modality in self.modalities]
         self.encoders = nn.ModuleList(encoder for encoder, _ in made)
-        self.head = parts.gaussian_head(sum(features for _, features in made), layers=1)
+        sizes = [features for _, features in made]
+        self.head = parts.gaussian_head(sum(sizes), layers=1, maps=sum(sizes[: len(images)]))
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         features = [
@@ -130,7 +132,7 @@ class _ImageAndAttributes(nn.Module):
             plain = replace(parts.attribute_network, batch_norm=False)  # as the counts in WG Table 1 imply
             self.tables = AttributeVectorEncoder(attributes.sizes, plain, layers=1)
             self.labels = nn.Identity()
-        self.head = parts.gaussian_head(features + width, layers=1)
+        self.head = parts.gaussian_head(features + width, layers=1, maps=features)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         present = batch.present[self.attributes_name]
@@ -148,7 +150,7 @@ class _ImageAndText(nn.Module):
         self.image_name, self.text_name = image.name, text.name
         self.encoder, features = (parts.joint_image_network or parts.image_network).encoder(image.shape)
         self.sentences = TextEncoder(len(text.vocabulary), parts.text_network)
-        self.head = parts.gaussian_head(features + self.sentences.features, layers=1)
+        self.head = parts.gaussian_head(features + self.sentences.features, layers=1, maps=features)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         pixels: Tensor = self.encoder(batch.values[self.image_name])

@@ -58,6 +58,15 @@ class LatentSpace:
         return sum(self.layers.values())
 
     @property
+    def single_grid(self) -> tuple[int, int, int] | None:
+        """Shape (C, h, w) of a z that is one grid; None for any other z."""
+        shapes = list(self.shapes.values())
+        if len(shapes) != 1 or len(shapes[0]) != 3:
+            return None
+        channels, height, width = shapes[0]
+        return channels, height, width
+
+    @property
     def top(self) -> str:
         """Name of the layer farthest from the data."""
         return list(self.shapes)[-1]
@@ -73,6 +82,12 @@ class LatentSpace:
     def grids(self, z: Tensor) -> dict[str, Tensor]:
         """Split z [..., D] into layers of their own shapes [..., *shape] by name."""
         return {name: layer.unflatten(-1, self.shapes[name]) for name, layer in self.split(z).items()}
+
+    def average_places(self, z: Tensor) -> Tensor:
+        """Return z [..., D] with the places of each channel of a grid replaced by their mean; flat layers stay."""
+        channels = {name: layer.unflatten(-1, (self.shapes[name][0], -1)) for name, layer in self.split(z).items()}
+        means = {name: each.mean(-1, keepdim=True).expand_as(each).flatten(-2) for name, each in channels.items()}
+        return self.join(means)
 
     def axes(self, layer: str) -> list[Axis]:
         """Return the axes of a layer: for each, its position in z, or for a channel of a grid its positions.

@@ -66,14 +66,14 @@ def networks_by_kind(
 
 
 def make_decoders(
-    inputs: int, modalities: Mapping[str, Modality], networks: Mapping[str, Any]
+    inputs: Mapping[str, int], modalities: Mapping[str, Modality], networks: Mapping[str, Any]
 ) -> tuple[dict[str, Modality], dict[str, nn.Module]]:
     """Return for each modality, by name, its generated form and its decoder [B, inputs] -> parameters of p(x_m | z).
 
     Args:
-        inputs: Size of the decoders' input.
+        inputs: Size of each decoder's input, by name.
         modalities: The modalities to decode, by name.
         networks: Settings of networks by kind.
     """
-    made = {name: modality.decoder(inputs, networks.get(modality.kind)) for name, modality in modalities.items()}
+    made = {name: modality.decoder(inputs[name], networks.get(modality.kind)) for name, modality in modalities.items()}
     return {name: pair[0] for name, pair in made.items()}, {name: pair[1] for name, pair in made.items()}

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Described, Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -42,12 +43,13 @@ class MultimodalSettings(ModelSettings):
 
     name: Literal["multimodal-vae"] = "multimodal-vae"
     """The kind of model."""
-    latent_size: Count = 10
-    """D, dimensions of z (VE: 10 for MNIST-A)."""
+    latent_size: Count | tuple[Count, Count, Count] = 10
+    """D, dimensions of z (VE: 10 for MNIST-A), or [C, h, w]: a grid of places, with image network spatial."""
     inference: str | None = None
     """How posteriors are composed; left out, what the objective is made for."""
     image_network: dict[str, Any] = Field(default_factory=lambda: {"name": "strided"})
-    """Family of image networks by name, and its own settings; all image modalities get one of the family."""
+    """Family of image networks by name, and its own settings; all image modalities get one of the family. Left out,
+    strided, or spatial where z is a grid."""
     joint_image_network: dict[str, Any] | None = None
     """Image network inside q(z | image, description), where that is a network of its own; left out, image_network."""
     attribute_network: AttributeNetwork = Field(default_factory=AttributeNetwork)
@@ -68,11 +70,23 @@ class MultimodalSettings(ModelSettings):
     image_likelihood: str = "bernoulli"
     """p(image | z)."""
 
-    @field_validator("image_network", "joint_image_network")
+    @model_validator(mode="before")
     @classmethod
-    def _add_default_name(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _add_default_name(cls, values: Any) -> Any:
         """Add the name of the default family of networks to settings without a name."""
-        return None if value is None else {"name": "strided", **value}
+        if not isinstance(values, Mapping):
+            return values
+        name = "spatial" if isinstance(values.get("latent_size"), list | tuple) else "strided"
+        networks = {key: values.get(key) for key in ("image_network", "joint_image_network")}
+        networks["image_network"] = {} if networks["image_network"] is None else networks["image_network"]
+        named = {key: {"name": name, **each} for key, each in networks.items() if isinstance(each, Mapping)}
+        return {**values, **named}
+
+    @property
+    def latent(self) -> LatentSpace:
+        """Space of z."""
+        size = self.latent_size
+        return LatentSpace.flat(size) if isinstance(size, int) else LatentSpace.grid(*size)
 
 
 class DataSettings(Settings):

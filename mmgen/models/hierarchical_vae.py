@@ -27,7 +27,7 @@ from mmgen.modalities.image import Image
 from mmgen.models._base import Demands, Model
 from mmgen.models._parts import available_modalities, make_decoders, networks_by_kind
 from mmgen.models._settings import DataSettings, ModelSettings
-from mmgen.networks import ACTIVATIONS, AttributeNetwork, ImageNetwork, TextNetwork
+from mmgen.networks import ACTIVATIONS, AttributeNetwork, ImageNetwork, TextNetwork, dense_layers
 from mmgen.settings.config import build_member
 
 __all__ = ["HierarchicalVAE"]
@@ -131,7 +131,7 @@ class HierarchicalVAE(Model):
         _check_settings(settings)
 
         def make_layer_network(inputs: int, outputs: int) -> nn.Module:
-            return GaussianHead(inputs, settings.hidden, outputs, activation=activation)
+            return GaussianHead(dense_layers([inputs, *settings.hidden, 2 * outputs], activation))
 
         own = {
             "image": network,
@@ -139,7 +139,8 @@ class HierarchicalVAE(Model):
             "text": settings.text_network or TextNetwork(),
         }
         generated = {name: available[name] for name in demands.generates}
-        modalities, decoders = make_decoders(sizes[0], generated, networks_by_kind(data, own, {}))
+        widths = dict.fromkeys(generated, sizes[0])
+        modalities, decoders = make_decoders(widths, generated, networks_by_kind(data, own, {}))
         encoder, features = network.encoder(image.shape)
         named = {"z": sizes[0]} if len(sizes) == 1 else {f"z{number}": size for number, size in enumerate(sizes, 1)}
         return cls(
@@ -148,7 +149,7 @@ class HierarchicalVAE(Model):
             decoders,
             image.name,
             encoder,
-            GaussianHead(features, (), sizes[0]),
+            GaussianHead(dense_layers([features, 2 * sizes[0]])),
             [make_layer_network(lower, upper) for lower, upper in pairwise(sizes)],
             [make_layer_network(upper, lower) for lower, upper in pairwise(sizes)],
         )

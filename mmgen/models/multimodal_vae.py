@@ -4,7 +4,7 @@ References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -19,10 +19,11 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.image import Image
 from mmgen.models._base import Demands, GaussianModel
 from mmgen.models._parts import available_modalities, make_decoders, networks_by_kind
 from mmgen.models._settings import DataSettings, MultimodalSettings
-from mmgen.networks import AttributeDecoder, ImageNetwork, SharedDecoder, TextNetwork
+from mmgen.networks import AttributeDecoder, GridReader, ImageNetwork, SharedDecoder, TextNetwork
 from mmgen.settings.config import build_member
 
 __all__ = ["MultimodalVAE"]
@@ -32,34 +33,37 @@ class MultimodalVAE(GaussianModel):
     """Multimodal VAE: one z, from which any set of modalities is decoded and which any of them may encode.
 
     Args:
-        latent_size: D.
+        latent: Space of z, a vector or a grid.
         modalities: What is decoded, by name.
         decoders: A network [B, D] -> parameters of p(x_m | z) for each modality; one that is conditional takes
             [B, D + description] (see ``condition``).
         inference: q(z | any answered set of modalities).
         condition: For a conditional model p(x | z, y): the attributes y that its decoders also see. y is then no
             observation, so p(z | y) = p(z).
-        shared: A network that z passes before every decoder; None where decoders see z itself.
+        shared: A network that z passes before decoders; None where all of them see z itself.
+        sharing: Names of the modalities whose decoders come after ``shared``; None for all.
     """
 
     settings = MultimodalSettings
 
     def __init__(
         self,
-        latent_size: int,
+        latent: LatentSpace,
         modalities: dict[str, Modality],
         decoders: dict[str, nn.Module],
         inference: Inference,
         condition: Attributes | None = None,
         shared: nn.Module | None = None,
+        sharing: Collection[str] | None = None,
     ) -> None:
         super().__init__()
-        self.latent = LatentSpace.flat(latent_size)
+        self.latent = latent
         self.modalities = modalities
         self.decoders = nn.ModuleDict(decoders)
         self.inference = inference
         self.condition = condition
         self.shared = shared
+        self.sharing = modalities.keys() if sharing is None else sharing
 
     @classmethod
     def complete_settings(
@@ -78,12 +82,13 @@ class MultimodalVAE(GaussianModel):
     @classmethod
     def build(cls, settings: MultimodalSettings, demands: Demands, data: DataSettings) -> "MultimodalVAE":
         # What there is: networks by their settings, modalities by the data.
+        grid = settings.latent.single_grid
         image_network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
         joint_image_network: ImageNetwork = build_member(
             mmgen.networks, settings.joint_image_network or settings.image_network, "model.joint_image_network"
         )
         own = {
-            "image": image_network,
+            "image": image_network.on_places(grid),
             "attributes": settings.attribute_network,
             "text": settings.text_network or TextNetwork(),
         }
@@ -98,28 +103,29 @@ class MultimodalVAE(GaussianModel):
             raise SettingsError(
                 f"the objective conditions on {condition.name}, expected attributes; name them in objective.description"
             )
-        shared = SharedDecoder(settings.latent_size, settings.shared) if settings.shared else None
-        inputs = shared.outputs if shared else settings.latent_size
+        shared, outputs = _build_shared(settings)
+        generated = {name: available[name] for name in demands.generates}
+        sharing = [name for name, each in generated.items() if grid is None or not isinstance(each, Image)]
+        inputs = {name: outputs if name in sharing else settings.latent.size for name in generated}
+        described = condition.description_size if condition else 0
         modalities, decoders = make_decoders(
-            inputs + (condition.description_size if condition else 0),
-            {name: available[name] for name in demands.generates},
-            networks,
+            {name: size + described for name, size in inputs.items()}, generated, networks
         )
 
         # Inference, with a network for each posterior that is asked for.
         parts = InferenceParts(
-            latent_size=settings.latent_size,
+            latent=settings.latent,
             modalities={name: modality for name, modality in available.items() if name in needed},
             networks=networks,
             hidden=settings.hidden,
             activation=settings.activation,
             head_layers=settings.head_layers,
-            joint_image_network=joint_image_network,
+            joint_image_network=joint_image_network.on_places(grid),
             shared=settings.shared,
         )
         inference: Inference = mmgen.inference.get(settings.inference or demands.inference)(parts, demands.posteriors)
         _check_inference(settings.inference or demands.inference, inference, demands)
-        return cls(settings.latent_size, modalities, decoders, inference, condition, shared)
+        return cls(settings.latent, modalities, decoders, inference, condition, shared, sharing)
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
@@ -167,7 +173,7 @@ class MultimodalVAE(GaussianModel):
         if name not in self.decoders:
             raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.decoders)}")
         flat = z.reshape(-1, z.shape[-1])
-        if self.shared is not None:
+        if self.shared is not None and name in self.sharing:
             flat = self.shared(flat)
         if self.condition:
             if condition is None or self.condition.name not in condition.values:
@@ -203,6 +209,20 @@ class MultimodalVAE(GaussianModel):
 
     def generative_networks(self) -> list[nn.Module]:
         return [self.decoders] + ([self.shared] if self.shared is not None else [])
+
+
+def _build_shared(settings: MultimodalSettings) -> tuple[nn.Module | None, int]:
+    """Build the network between z and decoders (``model.shared``, or what reads words off a grid), and its outputs."""
+    grid = settings.latent.single_grid
+    if grid is None:
+        shared = SharedDecoder(settings.latent.size, settings.shared) if settings.shared else None
+        return shared, shared.outputs if shared else settings.latent.size
+    if settings.shared:
+        raise SettingsError(
+            f"model.shared got settings, but networks that share layers lose the places of model.latent_size "
+            f"{list(grid)}; leave model.shared out, or give a single number"
+        )
+    return GridReader().build(grid)
 
 
 def _check_split(settings: MultimodalSettings, demands: Demands, available: dict[str, Modality]) -> None:

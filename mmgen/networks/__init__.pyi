@@ -7,13 +7,14 @@ from ._attributes import (
 )
 from ._base import (
     ACTIVATIONS as ACTIVATIONS,
+    Grid as Grid,
     ImageNetwork as ImageNetwork,
     Reshape as Reshape,
     dense_layers as dense_layers,
 )
 from ._convolutions import Conv2d as Conv2d
 from ._graph import GraphConvolution as GraphConvolution, normalised_adjacency as normalised_adjacency
-from ._grid import GridReader as GridReader
+from ._grid import GridHead as GridHead, GridReader as GridReader
 from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._shared import SharedDecoder as SharedDecoder, SharedEncoder as SharedEncoder, SharedNetwork as SharedNetwork
 from ._text import TextDecoder as TextDecoder, TextEncoder as TextEncoder, TextNetwork as TextNetwork

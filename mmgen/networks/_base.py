@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmgen.core.errors import SettingsError
 
-__all__ = ["ACTIVATIONS", "ImageNetwork", "cell_coordinates", "dense_layers", "divide_sides"]
+__all__ = ["ACTIVATIONS", "Grid", "ImageNetwork", "cell_coordinates", "dense_layers", "divide_sides"]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -20,11 +20,18 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
+Grid = tuple[int, int, int]
+"""Shape (C, h, w) of a z with places."""
+
+
 class ImageNetwork(ABC):
     """Base of families of image networks, each an encoder and a decoder; members are dataclasses of their settings."""
 
     finer: ClassVar[tuple[dict[str, Any], ...]] = ()
     """Settings in place of the defaults, by falling :attr:`step`; :meth:`settings_for_sides` takes the first to fit."""
+
+    keeps_places: ClassVar[bool] = False
+    """Whether the networks are for a z that is a grid of places; they come from :meth:`on_places` then."""
 
     @property
     def step(self) -> int:
@@ -36,6 +43,22 @@ class ImageNetwork(ABC):
         """Return settings that suit images with these sides in pixels; {} to keep the defaults."""
         return next((finer for finer in cls.finer if not any(side % cls(**finer).step for side in sides)), {})
 
+    def on_places(self, grid: Grid | None) -> "ImageNetwork":
+        """Return the network for a z of this shape; members that keep places override it.
+
+        Args:
+            grid: Shape (C, h, w) of z; None for a vector.
+
+        Raises:
+            SettingsError: The network is not for such a z.
+        """
+        if grid is not None:
+            raise SettingsError(
+                f"model.latent_size got {list(grid)}, a grid, but image network {_member_name(self)} knows no places; "
+                "use --set model.image_network.name=spatial, or give a single number"
+            )
+        return self
+
     @abstractmethod
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
         """Return a network from images [B, C, H, W] of ``shape`` (C, H, W) to features [B, F], and F."""
@@ -43,6 +66,11 @@ class ImageNetwork(ABC):
     @abstractmethod
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
         """Return a network from vectors [B, inputs] to decoder outputs [B, C, H, W] of ``shape`` (C, H, W)."""
+
+
+def _member_name(network: ImageNetwork) -> str:
+    """Return the name by which settings know a family of networks."""
+    return type(network).__module__.rpartition(".")[2].replace("_", "-")
 
 
 def dense_layers(

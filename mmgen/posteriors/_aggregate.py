@@ -139,12 +139,16 @@ class Aggregate(nn.Module):
     def standardise(self, mean: Tensor, log_sd: Tensor) -> None:
         """Set shift and scale so that encodings [N, D] get mean 0 and standard deviation 1.
 
+        In a grid it is the places of a channel together that get them. By place, noise of the encoder where nothing
+        ever differs would be blown up to the size of what matters, and neighbours would have scales of their own.
+
         Args:
             mean: Means [N, D] of the fitted layers, see :meth:`select_layers`.
             log_sd: Their log standard deviations.
         """
-        self.shift.copy_(mean.mean(0))
-        self.scale.copy_((mean.var(0) + (2 * log_sd).exp().mean(0)).sqrt().clamp_min(1e-6))
+        self.shift.copy_(self.latent.average_places(mean.mean(0)))
+        spread = mean.var(0) + (mean.mean(0) - self.shift).square() + (2 * log_sd).exp().mean(0)
+        self.scale.copy_(self.latent.average_places(spread).sqrt().clamp_min(1e-6))
 
     def context(self, condition: Batch | None) -> Tensor | None:
         """Return the vectors [B, X] by which the density depends on B descriptions; None for q(z).
@@ -190,8 +194,10 @@ class Aggregate(nn.Module):
         It is log q(z | condition) in nats for families fitted by likelihood, else minus a loss of their own.
         """
         with torch.autocast(z.device.type, enabled=False):
-            value = self.density.training_value((z - self.shift) / self.scale, self.context(condition))
-            return value - self.scale.log().sum() if self.by_likelihood else value
+            u, context = (z - self.shift) / self.scale, self.context(condition)
+            if self.by_likelihood:
+                return self.density.training_value(u, context) - self.scale.log().sum()
+        return self.density.training_value(u, context)  # a loss of its own may be computed in bf16
 
     def sample(self, condition: Batch | None, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw z [n, B, D]: n draws for each of B descriptions; B is 1 without a condition."""

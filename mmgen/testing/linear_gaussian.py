@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mmgen.core.batch import Batch
 from mmgen.inference import Inference, Unit
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
@@ -102,7 +103,7 @@ def make_linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -
         decoder.weight.data.copy_(weights)
         decoders[name] = decoder
     modalities: dict[str, Modality] = {name: Normal(name) for name in WEIGHTS}
-    return MultimodalVAE(2, modalities, decoders, OffsetInference(mean_offset, log_sd_offset))
+    return MultimodalVAE(LatentSpace.flat(2), modalities, decoders, OffsetInference(mean_offset, log_sd_offset))
 
 
 def draw_observations(size: int, seed: int = 0) -> Batch:
@@ -146,7 +147,7 @@ def make_conditional_linear_gaussian(mean_offset: float = 0.0, log_sd_offset: fl
     shift.weight.data.copy_(torch.linspace(-1, 1, 4 * width).reshape(4, width))
     decoder.weight.data.copy_(torch.cat([WEIGHTS["image"], shift.weight.data], 1))
     inference = ShiftedPosterior(shift, condition, mean_offset, log_sd_offset)
-    return MultimodalVAE(2, {"image": Normal("image")}, {"image": decoder}, inference, condition)
+    return MultimodalVAE(LatentSpace.flat(2), {"image": Normal("image")}, {"image": decoder}, inference, condition)
 
 
 def draw_conditional_observations(size: int, seed: int = 0) -> Batch:

@@ -1,5 +1,7 @@
 """Checks of families of image networks and of classifier networks."""
 
+import math
+
 import torch
 
 import mmgen.classifier
@@ -33,13 +35,16 @@ def check_network_shape(name: str, shape: tuple[int, int, int]) -> None:
     """Check shapes, gradients and dependence on inputs of image networks for one image shape (C, H, W)."""
     torch.manual_seed(0)
     member = mmgen.networks.get(name)
-    network = member(**member.settings_for_sides(shape[1:]))
+    network, size = member(**member.settings_for_sides(shape[1:])), 7
+    if member.keeps_places:
+        grid = (2, shape[1] // 8, shape[2] // 8)
+        network, size = network.on_places(grid), math.prod(grid)
     encoder, features = network.encoder(shape)
-    decoder = network.decoder(7, shape)
+    decoder = network.decoder(size, shape)
     encoded = encoder(torch.rand(4, *shape))
     assert encoded.shape == (4, features)
     assert not torch.allclose(encoded[0], encoded[1])
-    decoded = decoder(torch.randn(4, 7))
+    decoded = decoder(torch.randn(4, size))
     assert decoded.shape == (4, *shape)
     assert not torch.allclose(decoded[0], decoded[1])
     (encoded.sum() + decoded.square().sum()).backward()

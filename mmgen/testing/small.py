@@ -11,6 +11,7 @@ import mmgen.modalities
 import mmgen.networks
 from mmgen.core.batch import Batch
 from mmgen.inference import InferenceParts
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Description, View
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.graph import GraphDescription
@@ -143,7 +144,7 @@ def inference_parts() -> InferenceParts:
         "text": TextNetwork(),
     }
     modalities = {name: each.modality() for name, each in SMALL_DATA.modalities.items()}
-    return InferenceParts(3, modalities, networks, hidden=16)
+    return InferenceParts(LatentSpace.flat(3), modalities, networks, hidden=16)
 
 
 @contextmanager

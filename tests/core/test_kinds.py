@@ -150,7 +150,7 @@ def test_a_model_reads_and_says_it(kind: str) -> None:
     modality = example.description.modality()
     encoder, features = modality.encoder(networks[kind])
     assert modality.features(encoder, value, present).shape == (torch_rows, features)
-    decoded, decoders = make_decoders(4, {"x": modality}, networks)
+    decoded, decoders = make_decoders({"x": 4}, {"x": modality}, networks)
     parameters = decoders["x"](torch.randn(torch_rows, 4))
     log_prob = decoded["x"].log_prob(parameters, value, present)
     assert log_prob.shape == (torch_rows,) and log_prob.isfinite().all()

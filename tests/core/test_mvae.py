@@ -15,6 +15,7 @@ from mmgen.core.errors import SettingsError
 from mmgen.inference._base import InferenceParts
 from mmgen.inference._experts import ExpertInference
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities._base import Modality
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._build import build_model
@@ -77,7 +78,7 @@ def all_subsets(count: int) -> list[tuple[bool, ...]]:
 
 
 def composed(member: str, experts: dict[str, nn.Module]) -> ExpertInference:
-    nothing = InferenceParts(2, {}, {}, hidden=4)
+    nothing = InferenceParts(LatentSpace.flat(2), {}, {}, hidden=4)
     inference = mmgen.inference.get(member)(nothing, frozenset())
     inference.experts = nn.ModuleDict(experts)
     assert isinstance(inference, ExpertInference)
@@ -91,7 +92,7 @@ def four_modalities(member: str) -> MultimodalVAE:
         decoders[name].weight.data.copy_(loading)
     modalities: dict[str, Modality] = {name: Normal(name) for name in FOUR}
     experts = {name: Exact(name, member == "quotient-of-experts") for name in FOUR}
-    return MultimodalVAE(2, modalities, decoders, composed(member, experts))
+    return MultimodalVAE(LatentSpace.flat(2), modalities, decoders, composed(member, experts))
 
 
 def four_observations(size: int) -> Batch:

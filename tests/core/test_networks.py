@@ -201,10 +201,10 @@ def small_networks() -> list[tuple[str, int, torch.nn.Module]]:
             member = mmgen.networks.get(name)
             for settings in ({}, member.settings_for_sides([side])):
                 try:
-                    pair = [
-                        member(**settings).encoder((1, side, side))[0],
-                        member(**settings).decoder(4, (1, side, side)),
-                    ]
+                    network = member(**settings)
+                    if member.keeps_places:
+                        network = network.on_places((4, 1, 1))
+                    pair = [network.encoder((1, side, side))[0], network.decoder(4, (1, side, side))]
                 except SettingsError:  # says that it does not take this side
                     continue
                 made += [(name, side, part) for part in pair]

@@ -15,6 +15,7 @@ from mmgen.evaluation.factors import _number_labels
 from mmgen.inference._base import Inference, Inputs, gaussian_of_output
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import Labels
+from mmgen.latent.space import LatentSpace
 from mmgen.likelihoods.bernoulli import Bernoulli
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
@@ -261,7 +262,7 @@ def test_all_labelled_is_the_bound_of_a_cvae() -> None:
     """Same networks, same noise: the value less log p(y) is the CVAE's, bit for bit but for the order of sums."""
     model, batch = toy(), every_picture()
     cvae = MultimodalVAE(
-        1,
+        LatentSpace.flat(1),
         {"image": model.image},
         {"image": _Reordered(model.decoders["image"])},
         _OfTheSame(model),

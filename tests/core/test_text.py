@@ -52,7 +52,7 @@ def decoder(inputs: int = 2, sharpness: float = 3.0, seed: int = 5) -> TextDecod
 def model(network: TextDecoder | None = None) -> MultimodalVAE:
     network = network or decoder()
     text = Text("text", WORDS, LENGTH, speaker=network)
-    return MultimodalVAE(2, {"text": text}, {"text": network}, ImageOnly.__new__(ImageOnly))
+    return MultimodalVAE(LatentSpace.flat(2), {"text": text}, {"text": network}, ImageOnly.__new__(ImageOnly))
 
 
 def make_batch(tokens: Tensor) -> Batch:

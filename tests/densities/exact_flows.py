@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.densities.rectified_flow import RectifiedFlow, RectifiedFlowDensity
+from mmgen.latent.space import LatentSpace
 
 __all__ = ["MIXTURE", "ExactVelocity", "double", "exact_flow", "log_mixture"]
 
@@ -15,7 +16,7 @@ class ExactVelocity(nn.Module):
 
     def __init__(self, means: Tensor, sds: Tensor, weights: Tensor) -> None:
         super().__init__()
-        self.places = 1
+        self.places, self.largest_layer = 1, 2_000
         self.means, self.sds, self.weights = means, sds, weights
         self.last = nn.Linear(1, 1).double()
 
@@ -33,7 +34,7 @@ class ExactVelocity(nn.Module):
 
 
 def exact_flow(size: int, means: Tensor, sds: Tensor, weights: Tensor, **settings: int) -> RectifiedFlowDensity:
-    density = RectifiedFlowDensity(size, 1, RectifiedFlow(**settings))
+    density = RectifiedFlowDensity(LatentSpace.flat(size), 1, RectifiedFlow(**settings))
     density.network = ExactVelocity(means, sds, weights)  # type: ignore[assignment]
     return density
 

@@ -46,9 +46,9 @@ def test_halving_the_steps_moves_the_density_by_less_than_a_hundredth_of_a_nat()
 def test_backwards_and_forwards_again_ends_where_it_began() -> None:
     """Points of noise, carried to latents by many midpoint steps, have the density of their noise times the volume."""
     density = exact_flow(2, **MIXTURE, steps=128, density_steps=64)
-    velocity = density._velocity(((1.0, None),))
+    velocity = density._velocity(((1.0, None),), (0.0, 1.0))
     noise = torch.randn(50, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    u = density._draw(velocity, 50, 1, torch.Generator().manual_seed(3))
+    u = density._draw(velocity, noise)
     back, _ = density._carry_back(velocity, u)
     torch.testing.assert_close(back, noise, atol=2e-3, rtol=0)
 

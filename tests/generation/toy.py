@@ -71,7 +71,7 @@ def loaded(given: str = "attributes", sharpness: float = 1.5, layout: str = "byt
     )
     objective = SimpleNamespace(demands=Demands(frozenset([("image",)])))
     settings: Any = SimpleNamespace(data=data, build_objective=lambda: objective)
-    model = MultimodalVAE(2, modalities, {"image": image, "attributes": words}, Inference()).eval()
+    model = MultimodalVAE(LatentSpace.flat(2), modalities, {"image": image, "attributes": words}, Inference()).eval()
     source: Any = (Path("toy.safetensors"), SimpleNamespace(kind="model", content_id="m", parents=()))
     fitted = Fitted("aggregate", aggregate.eval(), 2)
     return TrainedModel(source, source, settings, model, torch.device("cpu"), fitted)

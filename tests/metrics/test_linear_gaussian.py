@@ -17,6 +17,7 @@ from mmgen.inference._base import Inference, InferenceParts
 from mmgen.inference.product_of_experts import ProductOfExperts
 from mmgen.inference.quotient_of_experts import QuotientOfExperts
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -166,7 +167,7 @@ class ExactExpert(nn.Module):
 def composed(family: type[Inference]) -> Any:
     """The linear-Gaussian model with experts that are right, and modalities that may be missing."""
     model = make_linear_gaussian()
-    inference = family(InferenceParts(2, {}, {}, 1), frozenset())
+    inference = family(InferenceParts(LatentSpace.flat(2), {}, {}, 1), frozenset())
     for name in WEIGHTS:
         inference.experts[name] = ExactExpert(name, inference)
         model.modalities[name] = Masked(name)

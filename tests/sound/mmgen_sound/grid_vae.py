@@ -102,7 +102,7 @@ class GridVae(Model):
         available = available_modalities(data, {}, demands.modalities)
         networks = networks_by_kind(data, {}, settings.networks)
         generated = {name: available[name] for name in demands.generates}
-        modalities, decoders = make_decoders(latent.size, generated, networks)
+        modalities, decoders = make_decoders(dict.fromkeys(generated, latent.size), generated, networks)
         encoders = {
             inputs: Encoder([available[name] for name in inputs], networks, latent.size, settings.hidden)
             for inputs in sorted(demands.posteriors)
