@@ -23,7 +23,7 @@ from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
-from mmgen.networks import AttributeTables, AttributeVectorEncoder, TextEncoder, dense_layers
+from mmgen.networks import AttributeTables, AttributeVectorEncoder, dense_layers, text_encoder
 
 __all__ = ["Joint"]
 
@@ -149,7 +149,7 @@ class _ImageAndText(nn.Module):
         super().__init__()
         self.image_name, self.text_name = image.name, text.name
         self.encoder, features = (parts.joint_image_network or parts.image_network).encoder(image.shape)
-        self.sentences = TextEncoder(len(text.vocabulary), parts.text_network)
+        self.sentences = text_encoder(len(text.vocabulary), parts.text_network)
         self.head = parts.gaussian_head(features + self.sentences.features, layers=1, maps=features)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:

@@ -167,9 +167,9 @@ class Text(Modality):
         return self.with_speaker(speaker), speaker
 
     def encoder(self, network: "TextNetwork") -> tuple["nn.Module", int]:
-        from mmgen.networks import TextEncoder
+        from mmgen.networks import text_encoder
 
-        made = TextEncoder(len(self.vocabulary), network)
+        made = text_encoder(len(self.vocabulary), network)
         return made, made.features
 
     @property

@@ -17,5 +17,10 @@ from ._graph import GraphConvolution as GraphConvolution, normalised_adjacency a
 from ._grid import GridHead as GridHead, GridReader as GridReader
 from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._shared import SharedDecoder as SharedDecoder, SharedEncoder as SharedEncoder, SharedNetwork as SharedNetwork
-from ._text import TextDecoder as TextDecoder, TextEncoder as TextEncoder, TextNetwork as TextNetwork
+from ._text import (
+    TextDecoder as TextDecoder,
+    TextEncoder as TextEncoder,
+    TextNetwork as TextNetwork,
+    text_encoder as text_encoder,
+)
 from ._vector import VectorNetwork as VectorNetwork

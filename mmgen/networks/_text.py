@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from mmgen.likelihoods import full_precision
 from mmgen.networks._base import ACTIVATIONS
 
-__all__ = ["TextDecoder", "TextEncoder", "TextNetwork"]
+__all__ = ["TextDecoder", "TextEncoder", "TextNetwork", "text_encoder"]
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
@@ -33,12 +33,19 @@ class TextNetwork:
     """Width of the fully connected layers from the decoder's state to the next word."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of the head's features, and of the encoder's output, that are dropped in training."""
+    encoder: Literal["recurrent", "bag"] = "recurrent"
+    """How sentences are read: "recurrent", word by word, or "bag", as a sum of words without order, which needs fewer
+    captions to learn from."""
     bidirectional: bool = False
     """Whether the encoder also reads sentences backwards; the two last states are added up (WG on MultiMNIST)."""
     batch_norm: bool = True
     """Whether the head's layers are followed by batch norm."""
     activation: Literal["elu", "relu", "silu"] = "relu"
     """Non-linearity of the head."""
+
+    def __post_init__(self) -> None:
+        if self.bidirectional and self.encoder == "bag":
+            raise ValueError("bidirectional got true with encoder 'bag', which has no direction; leave one of them out")
 
 
 class _RecurrentUnit(nn.Module):
@@ -107,6 +114,37 @@ class TextEncoder(nn.Module):
         for t, is_word in enumerate((tokens < self.words).unsqueeze(-1).unbind(1)):
             state = torch.where(is_word, unit(gates[:, t], state), state)
         return state
+
+
+class BagEncoder(nn.Module):
+    """Encoder of sentences [B, T] without order: features [B, H] of the sum of word vectors over root of their number.
+
+    Args:
+        words: V; code V is padding.
+        settings: Widths.
+    """
+
+    def __init__(self, words: int, settings: TextNetwork) -> None:
+        super().__init__()
+        self.words = words
+        self.features = settings.hidden
+        self.embedding = nn.Embedding(words + 1, settings.embedding)
+        self.layer = nn.Linear(settings.embedding, settings.hidden)
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        with torch.autocast(tokens.device.type, enabled=False):
+            is_word = (tokens < self.words).unsqueeze(-1).to(self.embedding.weight.dtype)
+            # index_select has a deterministic, cheap backward on few rows, unlike advanced indexing.
+            vectors = self.embedding.weight.index_select(0, tokens.flatten()).reshape(*tokens.shape, -1)
+            total = (is_word * vectors).sum(1) / is_word.sum(1).clamp_min(1).sqrt()
+            features: Tensor = self.dropout(self.layer(total))
+            return features
+
+
+def text_encoder(words: int, settings: TextNetwork) -> TextEncoder | BagEncoder:
+    """Return an encoder of sentences over ``words`` words, as ``settings.encoder`` says."""
+    return BagEncoder(words, settings) if settings.encoder == "bag" else TextEncoder(words, settings)
 
 
 class TextDecoder(nn.Module):

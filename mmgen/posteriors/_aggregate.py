@@ -16,7 +16,7 @@ from mmgen.modalities import Description, Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models import Model
-from mmgen.networks import TextEncoder, TextNetwork
+from mmgen.networks import TextNetwork, text_encoder
 
 __all__ = ["Aggregate", "Condition", "Given", "Layers", "Networks"]
 
@@ -83,7 +83,7 @@ class Aggregate(nn.Module):
         elif isinstance(condition, Text):
             # Without dropout: a draw and its density are two calls, and both must see the same context.
             network = replace(text_network or TextNetwork(), dropout=0.0)
-            self.reader = reader = TextEncoder(len(condition.vocabulary), network)
+            self.reader = reader = text_encoder(len(condition.vocabulary), network)
             width = reader.features
         elif condition is not None and described is not None:
             self.reader, width = condition.encoder(described.read_network_settings({}, "aggregate.networks"))

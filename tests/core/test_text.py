@@ -15,7 +15,7 @@ from mmgen.inference.image_only import ImageOnly
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.text import Text
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.networks._text import TextDecoder, TextEncoder, TextNetwork
+from mmgen.networks._text import TextDecoder, TextEncoder, TextNetwork, text_encoder
 from mmgen.posteriors import Aggregate
 from mmgen.posteriors.aggregate import AggregatedTask
 from mmgen.posteriors.true import ExactTask
@@ -176,6 +176,20 @@ def test_a_bidirectional_encoder_adds_what_it_reads_backwards() -> None:
     encoder.reverse = None
     torch.testing.assert_close(backwards, encoder(sentence))
     assert (encoder(torch.full((1, 3), PADDING)) == 0).all(), "a sentence of no words is no state"
+
+
+def test_a_bag_of_words_knows_no_order_and_no_padding() -> None:
+    torch.manual_seed(0)
+    encoder = text_encoder(len(WORDS), dataclasses.replace(NETWORK, encoder="bag")).eval()
+    assert encoder.features == NETWORK.hidden
+    sentences = [[0, 1], [1, 0], [0, 1, PADDING], [0, 0]]
+    one, other, padded, another = (encoder(torch.tensor([sentence])) for sentence in sentences)
+    torch.testing.assert_close(one, other)
+    torch.testing.assert_close(one, padded)
+    assert not torch.allclose(one, another)
+    assert encoder(torch.full((1, 3), PADDING)).isfinite().all()
+    with pytest.raises(ValueError, match="has no direction"):
+        dataclasses.replace(NETWORK, encoder="bag", bidirectional=True)
 
 
 # The bound of CK Eq. 3 and the aggregate of CK Eq. 4-5, by quadrature over a two-dimensional z.
