@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,16 @@ from mmgen.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics import Metric, Score, evaluate
 from mmgen.settings.config import validate
 
-__all__ = ["check_metric", "check_scores", "small_evaluation", "small_graph_evaluation", "accepts_evaluation"]
+__all__ = [
+    "accepts_evaluation",
+    "check_metric",
+    "check_scores",
+    "small_evaluation",
+    "small_graph_evaluation",
+    "small_objects_evaluation",
+]
 
+_PROPERTIES = {"tone": ["dark", "light"], "size": ["small", "large"]}
 _SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
 
 
@@ -24,8 +33,9 @@ def check_metric(name: str, folder: Path) -> None:
         name: Name of the metric.
         folder: Folder for data, model and classifier.
     """
-    pictures = small_evaluation(folder)
-    check_scores(name, pictures if accepts_evaluation(name, pictures) else small_graph_evaluation(folder))
+    makers = (small_evaluation, small_objects_evaluation, small_graph_evaluation)
+    evaluations = (make(folder / str(number)) for number, make in enumerate(makers))
+    check_scores(name, next(each for each in evaluations if accepts_evaluation(name, each)))
 
 
 def accepts_evaluation(name: str, evaluation: Evaluation) -> bool:
@@ -76,18 +86,29 @@ def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
     """Train a model of two attributes and small pictures, with a classifier and data, in ``folder``; return its
     evaluation.
 
-    The model is barely trained: scores are what they are, and finite.
+    The model is barely trained, so its scores are finite and otherwise arbitrary.
 
     Args:
-        folder: Where they may lie.
-        device: Where model and classifier compute.
+        folder: Folder of the files.
+        device: Device of model and classifier.
     """
+    return _train_and_evaluate(folder, _write_pictures, device)
+
+
+def small_objects_evaluation(folder: Path) -> Evaluation:
+    """Return an evaluation as :func:`small_evaluation` does, of pictures of two objects with two properties each."""
+    return _train_and_evaluate(folder, _write_objects, "cpu")
+
+
+def _train_and_evaluate(folder: Path, write: Callable[[Path], None], device: str) -> Evaluation:
+    """Train a model and a classifier on the data that ``write`` writes, and return their evaluation."""
     from mmgen.classifier import ClassifierSettings, load_classifier, train_classifier
     from mmgen.generation import load
     from mmgen.training.model_run import complete_settings, train_model
 
+    folder.mkdir(exist_ok=True)
     data, model, judge = folder / "data.h5", folder / "model.safetensors", folder / "judge.safetensors"
-    _write_pictures(data)
+    write(data)
     training: dict[str, Any] = {"steps": 4, "batch": 16, "validate_every": 4, "device": "cpu"}
     values = {
         "objective": {"name": "telbo"},
@@ -107,6 +128,7 @@ def small_graph_evaluation(folder: Path) -> Evaluation:
     from mmgen.generation import load
     from mmgen.training.model_run import complete_settings, train_model
 
+    folder.mkdir(exist_ok=True)
     data, model = folder / "graph.h5", folder / "graph.safetensors"
     _write_graph(data)
     values = {
@@ -159,6 +181,24 @@ def _write_pictures(path: Path, number: int = 120) -> None:
     with DatasetWriter(path, size=number, settings=settings, seed=0, command="mmgen.testing") as writer:
         writer.add_image("image", shape=(1, 16, 16), layout="bytes")
         writer.add_attributes("attributes", {"tone": ["dark", "grey", "light"], "side": ["left", "right"]})
+        writer.write(0, {"image": images, "attributes": codes})
+        rows = np.arange(number)
+        writer.add_splits("iid", train=rows[:60], val=rows[60:90], test=rows[90:])
+
+
+def _write_objects(path: Path, number: int = 120) -> None:
+    """Write a dataset of pictures [1, 16, 16] of two objects side by side, each light or dark and large or small."""
+    import numpy as np
+
+    codes = (np.arange(number)[:, None] >> np.arange(4) & 1).astype(np.uint8)
+    images = np.zeros((number, 1, 16, 16), np.uint8)
+    for image, objects in zip(images, codes.reshape(-1, 2, 2), strict=True):
+        for left, (tone, size) in zip((0, 8), objects, strict=True):
+            image[:, : 4 + 4 * size, left : left + 4 + 4 * size] = 100 * (tone + 1)
+    names = {f"{name}_{label}": values for label in (1, 2) for name, values in _PROPERTIES.items()}
+    with DatasetWriter(path, size=number, settings={"recipe": "none"}, seed=0, command="mmgen.testing") as writer:
+        writer.add_image("image", shape=(1, 16, 16), layout="bytes")
+        writer.add_attributes("attributes", names)
         writer.write(0, {"image": images, "attributes": codes})
         rows = np.arange(number)
         writer.add_splits("iid", train=rows[:60], val=rows[60:90], test=rows[90:])

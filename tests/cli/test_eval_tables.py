@@ -15,7 +15,12 @@ from mmgen.commands.evaluate import Evaluate
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._evaluate import evaluate
-from mmgen.testing.metrics import accepts_evaluation, small_evaluation, small_graph_evaluation
+from mmgen.testing.metrics import (
+    accepts_evaluation,
+    small_evaluation,
+    small_graph_evaluation,
+    small_objects_evaluation,
+)
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
@@ -23,8 +28,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
-    """A trained model of pictures, whose test part has every combination, and one of a graph."""
-    makers = small_evaluation, small_graph_evaluation
+    """Trained models of pictures, whose test part has every combination, of pictures of two objects, and of a graph."""
+    makers = small_evaluation, small_objects_evaluation, small_graph_evaluation
     return [make(tmp_path_factory.mktemp(make.__name__)) for make in makers]
 
 

@@ -13,7 +13,13 @@ from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Score
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics.active_units import unit_activity
-from mmgen.testing.metrics import accepts_evaluation, check_scores, small_evaluation, small_graph_evaluation
+from mmgen.testing.metrics import (
+    accepts_evaluation,
+    check_scores,
+    small_evaluation,
+    small_graph_evaluation,
+    small_objects_evaluation,
+)
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
@@ -28,8 +34,8 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
-    """A trained model of pictures, whose test part has every combination, and one of a graph."""
-    makers = small_evaluation, small_graph_evaluation
+    """Trained models of pictures, whose test part has every combination, of pictures of two objects, and of a graph."""
+    makers = small_evaluation, small_objects_evaluation, small_graph_evaluation
     return [make(tmp_path_factory.mktemp(make.__name__)) for make in makers]
 
 
