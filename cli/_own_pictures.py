@@ -1,5 +1,6 @@
 """The plan of ``mmgen quickstart --images``: its stages, with sizes by number and size of the pictures."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -7,8 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mmgen.data_recipes import Survey
     from mmgen.experiments import Stage
 
@@ -18,6 +23,8 @@ __all__ = [
     "check_folder_is_unused",
     "check_size",
     "frequent_descriptions",
+    "given_counts",
+    "larger_command",
     "write_commands",
     "describe_plan",
     "choose_sizes",
@@ -26,9 +33,10 @@ __all__ = [
 
 COMMAND_FILE = "commands.sh"
 """Script in the folder of the run."""
-_GUIDANCE = {"attributes": "3:balanced", "captions": "3"}
-"""Guidance of the quickstart by kind of description; captions have no balance, as they omit words at will."""
+_GUIDANCE = {"attributes": "cfg:1.5", "captions": "3"}
+"""Guidance of the quickstart by kind of description."""
 _DESCRIPTIONS = 3  # descriptions in the picture
+_LATENT_SIZE = 32
 _LARGE = 48  # pixels from which pictures justify the larger size
 _STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the model or judge on one of two idle cores
 _SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # a step of the second judge
@@ -43,29 +51,34 @@ class Sizes:
         side: Height and width of pictures.
         latent_size: Dimensions of z.
         model_steps: Steps of the model.
+        plain_steps: Steps of the plain conditional VAE.
         judge_steps: Steps of the judge.
         second_judge_steps: Steps of the second judge.
         fit_steps: Steps of the aggregated posterior.
         draws: Pictures of each query.
+        queries: Largest number of queries with the same number of words.
         pictures: Pictures of each description on the page to play with.
     """
 
     side: int
     latent_size: int
     model_steps: int
+    plain_steps: int
     judge_steps: int = 1000
     second_judge_steps: int = 600
-    fit_steps: int = 800
+    fit_steps: int = 1000
     draws: int = 24
+    queries: int = 100
     pictures: int = 6
 
     def minutes(self, has_judge: bool, jobs: int) -> int:
         """Return the approximate duration on two cores, in minutes."""
-        seconds = _STEP_SECONDS[self.side] * self.model_steps
+        step = _STEP_SECONDS[self.side]
+        seconds = step * self.model_steps
         if has_judge:
-            judges = _STEP_SECONDS[self.side] * self.judge_steps
-            judges += _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
-            seconds = max(seconds, judges) if jobs > 1 else seconds + judges
+            others = step * (self.plain_steps + self.judge_steps)
+            others += _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
+            seconds = max(seconds, (seconds + others) / 2) if jobs > 1 else seconds + others
         return max(1, round((seconds + _OTHER_SECONDS[self.side]) / 60))
 
 
@@ -87,12 +100,11 @@ def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: in
         quick: Whether to choose the smallest sizes, for tests.
         size: Height and width of pictures that the user asks for.
     """
-    is_large = pictures >= 2000
-    pixels = size or (64 if is_large and picture_side >= _LARGE else 32)
-    latent_size = 24 if is_large else 12
+    pixels = size or (64 if picture_side >= _LARGE else 32)
     if quick:
-        return Sizes(pixels, latent_size, 40, judge_steps=30, second_judge_steps=20, fit_steps=30, draws=2, pictures=1)
-    return Sizes(pixels, latent_size, model_steps=min(2500 + pictures // 4, 7500 if pixels == 32 else 3500))
+        return Sizes(pixels, 12, 40, 20, judge_steps=30, second_judge_steps=20, fit_steps=30, draws=2, pictures=1)
+    steps = min(2000 + pictures // 4, 7500 if pixels == 32 else 3500)
+    return Sizes(pixels, _LATENT_SIZE, steps, plain_steps=steps)
 
 
 def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
@@ -100,11 +112,12 @@ def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str
     words = [f"attributes {', '.join(survey.attributes)}"] * bool(survey.attributes)
     words += ["captions"] * bool(survey.captions)
     judge = f"a judge in {sizes.judge_steps:,} steps, " if survey.attributes else ""
+    plain = f", a plain conditional VAE in {sizes.plain_steps:,} to compare" if survey.attributes else ""
     omitted = "; captions are left out where there are attributes" if survey.attributes and survey.captions else ""
     return (
         f"Found {survey.number:,} pictures, about {survey.side} pixels high or wide, with {' and '.join(words)}.\n"
         f"Plan, by number and size of pictures: {sizes.side} x {sizes.side} pixels, {judge}a model of "
-        f"{sizes.latent_size} dimensions in {sizes.model_steps:,}, its aggregate in {sizes.fit_steps:,}; about "
+        f"{sizes.latent_size} dimensions in {sizes.model_steps:,}, its aggregate in {sizes.fit_steps:,}{plain}; about "
         f"{sizes.minutes(bool(survey.attributes), jobs)} minutes on two cores{omitted}."
         f"{_describe_lost_detail(survey, sizes, jobs, quick)}"
     )
@@ -113,7 +126,7 @@ def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str
 def _describe_lost_detail(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
     """Return a sentence on detail that smaller pictures lose, and the option that keeps it; "" if none is lost."""
     largest = max(_STEP_SECONDS)
-    if sizes.side == largest or survey.side < _LARGE:
+    if not _loses_detail(survey, sizes):
         return ""
     minutes = choose_sizes(survey.number, survey.side, quick, largest).minutes(bool(survey.attributes), jobs)
     return (
@@ -122,9 +135,19 @@ def _describe_lost_detail(survey: "Survey", sizes: Sizes, jobs: int, quick: bool
     )
 
 
+def larger_command(images: Path, survey: "Survey", sizes: Sizes) -> str:
+    """Return the command that keeps detail of pictures which this plan shrinks; "" if it shrinks little."""
+    if not _loses_detail(survey, sizes):
+        return ""
+    return shlex.join(["mmgen", "quickstart", "--images", str(images), "--size", str(max(_STEP_SECONDS))])
+
+
+def _loses_detail(survey: "Survey", sizes: Sizes) -> bool:
+    return sizes.side < max(_STEP_SECONDS) and survey.side >= _LARGE
+
+
 def frequent_descriptions(survey: "Survey") -> list[str]:
     """Return the most frequent descriptions in the form of ``--given``: of attributes, else of captions."""
-    from mmgen.core.notation import UNKNOWN
     from mmgen.descriptions import format_caption, format_query
     from mmgen.modalities.attributes import AttributesDescription
     from mmgen.modalities.text import TextDescription
@@ -151,10 +174,22 @@ def _most_frequent_rows(rows: list[list[int]]) -> list[tuple[int, ...]]:
 _POSSIBLE_TABLE = "may be the table"  # the wording of notes on files beside the pictures
 
 
+def given_counts(codes: "NDArray[np.uint8]") -> list[int]:
+    """Return the numbers of words that scores are measured with: all that test pictures have, two and one.
+
+    Args:
+        codes: Attribute codes [N, A] of test pictures.
+
+    Example:
+        >>> given_counts(np.array([[0, 1, 255, 2], [0, 255, 255, 255]], np.uint8))
+        [3, 2, 1]
+    """
+    most = int((codes != UNKNOWN).sum(1).max(initial=1))
+    return sorted({most, min(2, most), 1}, reverse=True)
+
+
 def _check_descriptions(images: Path, survey: "Survey") -> None:
     """Refuse pictures with too few descriptions for one of the commands."""
-    from mmgen.core.notation import UNKNOWN
-
     if not survey.attributes and survey.captions is None:
         hint = next(
             (f" ({line.partition(': --metadata')[0].strip()})" for line in survey.notes if _POSSIBLE_TABLE in line), ""
@@ -185,10 +220,12 @@ def plan_stages(
     from mmgen.experiments import packaged_stages
 
     _check_descriptions(images, survey)
+    counts = given_counts(survey.codes[survey.parts["test"]]) if survey.codes is not None else []
     names = asdict(sizes) | {
         "images": str(images.absolute()),
         "attributes": ", ".join(survey.attributes),
         "descriptions": frequent_descriptions(survey),
+        "given_counts": ",".join(map(str, counts)),
         "guidance": _GUIDANCE["attributes" if survey.attributes and survey.captions is None else "captions"],
         "seed": seed,
         "other_seed": seed ^ 1,

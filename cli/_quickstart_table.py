@@ -12,7 +12,19 @@ from mmgen.results.score import Score, classifier_names, read_scores as scores_i
 if TYPE_CHECKING:
     from mmgen.results.table import Cell
 
-__all__ = ["COLUMNS", "Columns", "choose_columns", "final_table", "describe_differences", "read_scores"]
+__all__ = [
+    "COLUMNS",
+    "PLAIN",
+    "Columns",
+    "choose_columns",
+    "final_table",
+    "describe_differences",
+    "is_plain",
+    "read_scores",
+]
+
+PLAIN, PLAIN_FILE = "plain conditional VAE", "plain-cvae"
+"""Name of a rival's row, and of its model's file."""
 
 Columns = Sequence[tuple[str, int]]
 """Columns of the table: a metric and the number of given words."""
@@ -33,14 +45,15 @@ def read_scores(path: Path) -> list[Score]:
 
 
 def choose_columns(scores: Sequence[Score]) -> Columns:
-    """Choose the columns: correctness with all attributes given and with one less, coverage and recall."""
-    correctness = sorted({s.given for s in scores if s.metric == "correctness" and s.given}, reverse=True)
-    coverage = sorted({s.given for s in scores if s.metric == "coverage" and s.given is not None}, reverse=True)
-    recall = {s.given for s in scores if s.metric == "recall"}
-    varied = [(metric, given) for given in coverage[:1] for metric in ("coverage", "recall")]
+    """Choose columns: correctness with the three largest numbers of given words, coverage with two, recall with one."""
+
+    def numbers(metric: str) -> list[int]:
+        return sorted({s.given for s in scores if s.metric == metric and s.given}, reverse=True)
+
     return [
-        *(("correctness", given) for given in correctness[:2]),
-        *((metric, given) for metric, given in varied if metric == "coverage" or given in recall),
+        *(("correctness", given) for given in numbers("correctness")[:3]),
+        *(("coverage", given) for given in numbers("coverage")[:2]),
+        *(("recall", given) for given in numbers("recall")[:1]),
     ]
 
 
@@ -48,11 +61,22 @@ def _group_scores(scores: Sequence[Score], columns: Columns) -> dict[str, dict[s
     """Group scores by posterior and attribute classifier into rows with a score or None for each column."""
     rows: dict[str, dict[str, _Row]] = {}
     for score, judge in zip(scores, classifier_names(scores), strict=True):
-        name = f"{score.source}, the prior" if score.posterior == "prior" else score.source
-        row = rows.setdefault(name, {}).setdefault(judge, [None] * len(columns))
+        row = rows.setdefault(_row_name(score), {}).setdefault(judge, [None] * len(columns))
         if (score.metric, score.given) in columns and score.protocol != _POOLED:
             row[columns.index((score.metric, score.given))] = score
     return rows
+
+
+def _row_name(score: Score) -> str:
+    """Return the name of a score's row: its posterior, or the plain conditional VAE."""
+    if is_plain(score):
+        return PLAIN
+    return f"{score.source}, the prior" if score.posterior == "prior" else score.source
+
+
+def is_plain(score: Score) -> bool:
+    """Return True for a score of the plain conditional VAE."""
+    return score.posterior == "prior" and score.run.get("name") == PLAIN_FILE
 
 
 def _format_cell(score: Score | None) -> "Cell":

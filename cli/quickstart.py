@@ -10,6 +10,7 @@ import typer
 
 from mmgen.cli._console import follow, print_result, print_table, say
 from mmgen.cli._folders import create_output_folder
+from mmgen.cli._next_steps import describe_next_steps
 from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._quickstart_table import choose_columns, describe_differences, final_table, read_scores
 from mmgen.core.errors import UsageError
@@ -126,6 +127,8 @@ def _run_on_own_pictures(
     scores = _read_all_scores(plan, folder)
     if survey.attributes:
         print_table(_TITLE, *final_table(scores, choose_columns(scores)))
+        if lines := describe_next_steps(scores, own.larger_command(images, survey, sizes)):
+            say("\n".join(["What to look at next, weakest first:", *lines]))
     else:
         score_table = tabulate_scores(scores, "Scores")
         print_table(score_table.title, score_table.columns, score_table.rows)

@@ -39,17 +39,18 @@ def folder_with(tmp_path: Path, *columns: str) -> Path:
 @pytest.mark.parametrize(
     ("number", "side", "pixels", "latent_size", "steps"),
     [
-        (500, 64, 32, 12, 2625),
-        (1999, 200, 32, 12, 2999),
-        (2000, 48, 64, 24, 3000),
-        (20_000, 64, 64, 24, 3500),
-        (20_000, 47, 32, 24, 7500),
+        (500, 64, 64, 32, 2125),
+        (500, 47, 32, 32, 2125),
+        (2000, 48, 64, 32, 2500),
+        (20_000, 64, 64, 32, 3500),
+        (20_000, 47, 32, 32, 7000),
     ],
 )
 def test_settings_follow_number_and_size(number: int, side: int, pixels: int, latent_size: int, steps: int) -> None:
     sizes = own.choose_sizes(number, side)
     assert (sizes.side, sizes.latent_size, sizes.model_steps) == (pixels, latent_size, steps)
-    assert 2 <= sizes.minutes(has_judge=True, jobs=2) <= sizes.minutes(has_judge=True, jobs=1) <= 10
+    minutes = [sizes.minutes(has_judge=True, jobs=jobs) for jobs in (2, 1)]
+    assert 2 <= minutes[0] <= 10 and minutes[0] <= minutes[1] <= 16
     assert sizes.minutes(has_judge=False, jobs=1) == sizes.minutes(has_judge=False, jobs=2)
     assert own.choose_sizes(number, side, quick=True).model_steps < 100
     for size in (32, 64):
@@ -90,7 +91,7 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
 def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the_data(tmp_path: Path) -> None:
     pictures = folder_with(tmp_path, "colour")
     found = with_side(survey_of(pictures), 64)
-    small, large = (own.choose_sizes(found.number, found.side, size=size) for size in (None, 64))
+    small, large = (own.choose_sizes(found.number, found.side, size=size) for size in (32, 64))
     said = own.describe_plan(found, small, 2, quick=False)
     assert "shrunk to 32 pixels, which costs detail" in said and "--size 64 keeps more of it" in said
     assert f"about {large.minutes(True, 2)} minutes" in said

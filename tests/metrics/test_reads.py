@@ -39,7 +39,9 @@ def typed() -> Iterator[list[str]]:
     yield from (list(stage.arguments) for stage in quickstart.plan_stages(False, 0))
     captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, codes=np.ones((1, 1), np.uint8))
     for attributes, said in (({"colour": ["a", "b"]}, None), ({}, captions)):
-        found: Any = SimpleNamespace(attributes=attributes, codes=None, captions=said)
+        codes = np.zeros((1, 1), np.uint8) if attributes else None
+        parts = {"train": np.zeros(1, np.int64), "test": np.zeros(1, np.int64)}
+        found: Any = SimpleNamespace(attributes=attributes, codes=codes, parts=parts, captions=said)
         planned = _own_pictures.plan_stages(Path("pictures"), found, _own_pictures.choose_sizes(500, 64), 0)
         yield from (list(stage.arguments) for stage in planned)
 

@@ -1,0 +1,49 @@
+"""Sentences below the table of ``mmgen quickstart --images``, from the numbers of its scores."""
+
+from typing import Any
+
+from mmgen.cli._next_steps import describe_next_steps
+from mmgen.results.score import Score
+
+
+def score(posterior: str, value: float, given: int = 3, metric: str = "correctness", **others: Any) -> Score:
+    return Score(
+        metric, metric, value, 1.0, "%", "higher", 100, posterior, given,
+        judge=others.pop("judge", "small"), base="aggregate" if posterior == "guided" else "", **others,
+    )  # fmt: skip
+
+
+WORDS = {"letter": 60.0, "font": 70.0, "colour": 99.0}
+READ = {"letter": 77.0, "font": 95.0, "colour": 100.0, "mean": 90.7}
+
+
+def test_weakest_words_come_first_with_advice() -> None:
+    scores = [score("aggregate", 76.3, by_attribute=WORDS, judge_accuracy=READ)]
+    lines = describe_next_steps(scores, "mmgen quickstart --images letters --size 64")
+    assert [line.partition(":")[0] for line in lines] == ["letter", "font"]
+    assert "77.0 % of real pictures read right" in lines[0] and lines[0].endswith("letters --size 64.")
+    assert "the model draws it badly" in lines[1]
+    assert "more pictures of each value" in describe_next_steps(scores)[0], "there are no larger pictures"
+    assert describe_next_steps([score("aggregate", 99.0, by_attribute={"colour": 99.0}, judge_accuracy=READ)]) == []
+    assert describe_next_steps([]) == []
+
+
+def test_guidance_without_effect_is_to_be_left_out() -> None:
+    plain = [score("aggregate", 90.0), score("aggregate", 80.0, 2, "coverage")]
+    guided = [score("guided", 91.0, guidance=1.0, guidance_method="cfg"), score("guided", 79.0, 2, "coverage")]
+    assert "leave guidance out" in describe_next_steps([*plain, *guided])[0]
+    better = [score("guided", 95.0, guidance=1.0, guidance_method="cfg"), guided[1]]
+    assert describe_next_steps([*plain, *better]) == []
+
+
+def test_a_better_rival_is_named_by_the_first_judge_alone() -> None:
+    rival = {"run": {"name": "plain-cvae"}}
+    ours = [score("aggregate", 90.0), score("aggregate", 90.0, 1)]
+    theirs = [
+        score("prior", 95.0, **rival),
+        score("prior", 91.0, 1, **rival),
+        score("prior", 99.0, judge="attentive", **rival),
+    ]
+    (line,) = describe_next_steps([*ours, *theirs])
+    assert "3 given: 95.0 against 90.0 %" in line and "1 given" not in line
+    assert describe_next_steps([*ours, score("prior", 95.0, run={"name": "model"})]) == []
