@@ -158,6 +158,7 @@ def test_what_a_figure_does_not_heed_is_refused(name: str, tmp_path: Path) -> No
     heeded = {
         "analogies": {"number", "rows", "by"},
         "contours": {"descriptions", "number"},
+        "copies": {"descriptions", "number"},
         "disentanglement": {"metrics"},
         "embedding": {"number", "by"},
         "filters": {"number"},
@@ -216,6 +217,16 @@ def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
         draw_plot("hierarchy", _fitted(toy), descriptions=["small", "big"])
 
 
+def test_nearest_training_pictures_stand_under_those_of_each_posterior(toy: Path) -> None:
+    few, _ = draw_plot("copies", _fitted(toy), number=2)
+    assert isinstance(few.drawn, Grid)
+    assert len(few.drawn.boxes) == 2 * 2 * 3  # two posteriors, and test pictures
+    more, _ = draw_plot("copies", _fitted(toy), descriptions=["large red left"])
+    assert isinstance(more.drawn, Grid)
+    assert len(more.drawn.boxes) == 2 * 5 * 3
+    assert "Those of 480 and 480 and 20 pictures" in more.caption and "0 is a copy" in more.caption
+
+
 @pytest.mark.parametrize("name", ["contours", "latent-map", "hierarchy"])
 def test_figures_of_attributes(world: Path, name: str) -> None:
     picture, _ = draw_plot(name, [world / "flat-true.safetensors"])
@@ -224,7 +235,14 @@ def test_figures_of_attributes(world: Path, name: str) -> None:
 
 def test_every_figure_says_what_it_is() -> None:
     assert {"contours", "reconstructions", "text-to-image", "word-uncertainty"} <= set(plots.names())
-    ours = {"analogies", "embedding", "filters", "interpolation", "traversal"}  # which no paper's figure stands for
+    ours = {
+        "analogies",
+        "copies",
+        "embedding",
+        "filters",
+        "interpolation",
+        "traversal",
+    }  # which no paper's figure stands for
     assert all(("Fig." in plots.describe(name)) == (name not in ours) for name in plots.names())
 
 

@@ -70,6 +70,14 @@ def _draw_transformations(session: Session) -> list[Picture]:
     return [plots.get("transformations")([session], PlotOptions())]
 
 
+def _draw_copies(session: Session) -> list[Picture]:
+    """Draw the figure copies for a model of pictures whose dataset is at hand; [] for others."""
+    main = session.model.observation
+    if session.group.dataset is None or main is None or main.name not in drawable_pictures(session.model):
+        return []
+    return [plots.get("copies")([session], PlotOptions())]
+
+
 def _draw_uncertainty(sessions: Sequence[Session]) -> list[Picture]:
     """Draw the figure word-uncertainty for models with the modalities of the first; [] without any."""
     speaking = [session for session in sessions if session.group.dataset is not None and _generates_text(session)]
@@ -87,6 +95,7 @@ _STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet]]] = {
     "varied_words": draw_varied_descriptions,
     "without_words": draw_without_description,
     "reconstructed": draw_reconstructions,
+    "copies": _draw_copies,
     "abstraction": draw_abstractions,
     "texts": _draw_texts,
     "transformations": _draw_transformations,
