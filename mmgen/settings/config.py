@@ -89,6 +89,9 @@ def format_value_fault(name: str, fault: Mapping[str, Any]) -> str:
         return f"{name} got {value}, expected a list of at {'least' if few else 'most'} {number:,}"
     if fault["type"] in ("model_type", "model_attributes_type", "dict_type", "dataclass_type", "mapping_type"):
         return f"{name} got {value}, expected a table of settings"
+    if fault["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        names = fault["ctx"].get("expected_tags", "")
+        return f"{name} got {value}, expected a table with a name{f', one of {names}' if names else ''}"
     if reason.startswith("Input should be "):
         return f"{name} got {value}, expected {reason.removeprefix('Input should be ')}"
     return f"{name}: {reason[:1].lower()}{reason[1:]}, got {value}"

@@ -205,6 +205,15 @@ def test_encodings_do_not_depend_on_batches(pictures: Path, tiny: Path) -> None:
         assert torch.equal(one.batch(torch.tensor([3, 3])).values["image"][1], together[3])
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("patch=4", "expected a table with a name"), ("name=foo", "with a name, one of 'tiny', 'kl', 'pixels'")],
+)
+def test_a_codec_that_there_is_not_is_refused(value: str, words: str, pictures: Path) -> None:
+    done = within(pictures.parent, "train", pictures, "--preset", "flow/autoencoder", "--set", f"model.codec.{value}")
+    assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_pictures_of_other_sides_are_refused_before_training(pictures: Path, tiny: Path) -> None:
     done = within(
         pictures.parent, "train", pictures, "-o", tiny.parent / "x.safetensors", "--preset", "flow/autoencoder",
