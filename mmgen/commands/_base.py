@@ -129,7 +129,7 @@ class Drawing(Stage[R]):
     """Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more literally the
     words are taken; 3, for example. With 3:balanced attributes that are left out keep their shares;
     3:effective=100:candidates=65536 chooses from more candidates. cfg:0.5 is classifier-free guidance of a fitted
-    rectified flow, which reads no p(words | z)."""
+    rectified flow, which reads no p(words | z); gradient:1 adds the gradient of log p(words | z) to its path."""
     device: Annotated[str, OptionName(metavar="NAME")] = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     seed: Seed = 0

@@ -56,7 +56,7 @@ class Evaluate(Stage["Scores"]):
     """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
     of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;
     3:effective=100:candidates=65536 chooses from more candidates. cfg:0.5 is classifier-free guidance of a fitted
-    rectified flow, which reads no p(words | z)."""
+    rectified flow, which reads no p(words | z); gradient:1 adds the gradient of log p(words | z) to its path."""
     protocol: str | None = None
     given_count: Annotated[Sequence[int] | None, CommaSeparated(), OptionName(default="all, and 1, 2 and 3 fewer")] = (
         None

@@ -1,7 +1,8 @@
 """The interface of every family of conditional densities over z."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -9,10 +10,37 @@ from torch import Tensor, nn
 
 from mmgen.latent.space import LatentSpace
 
-__all__ = ["CombiningDensity", "Density", "Family", "Terms"]
+__all__ = ["Density", "Family", "SteeredDensity", "Steering", "Terms"]
 
 Terms = Sequence[tuple[float, Tensor | None]]
 """Weights and contexts [B, X] of a combination of conditions; the weights sum to one."""
+
+
+@dataclass(frozen=True)
+class Steering:
+    """What guidance does to the path of a draw, from noise at t = 0 to the draw at t = 1.
+
+    Attributes:
+        terms: Weights and contexts of a combination of several; outside the interval the first context acts alone.
+        reader: (u [..., B, D], rows of descriptions) -> log weight [..., B], whose gradient pulls the path; None for
+            none.
+        start, end: Part of the path, within 0 and 1, on which combination and reader act.
+        rows: Descriptions that the points belong to.
+    """
+
+    terms: Terms
+    reader: Callable[[Tensor, slice], Tensor] | None = None
+    start: float = 0.0
+    end: float = 1.0
+    rows: slice = field(default_factory=lambda: slice(None))
+
+    def of_descriptions(self, rows: slice) -> "Steering":
+        """Return the steering of some descriptions; a single context is for all of them."""
+        terms = [
+            (weight, context if context is None or len(context) == 1 else context[rows])
+            for weight, context in self.terms
+        ]
+        return replace(self, terms=terms, rows=rows)
 
 
 class Density(nn.Module, ABC):
@@ -53,8 +81,8 @@ class Density(nn.Module, ABC):
         return u, weights, self.log_prob(u, context)
 
 
-class CombiningDensity(Density):
-    """A density that can combine several contexts, as classifier-free guidance does; zeros stand for no context."""
+class SteeredDensity(Density):
+    """A density whose draws can be guided on their way; in a combination of contexts zeros stand for no context."""
 
     @property
     @abstractmethod
@@ -62,22 +90,12 @@ class CombiningDensity(Density):
         """Whether training has shown it what no context looks like."""
 
     @abstractmethod
-    def combined_sample(
-        self, terms: Terms, interval: tuple[float, float], n: int, batch: int, generator: torch.Generator | None
-    ) -> Tensor:
-        """Draw u [n, B, D] under classifier-free guidance, a weighted combination of several contexts.
-
-        Args:
-            terms: Weights and contexts; outside the interval the first context acts alone.
-            interval: Part of the path, within 0 and 1, on which the combination acts.
-            n: Draws of each combination.
-            batch: B.
-            generator: Source of the noise.
-        """
+    def steered_sample(self, steering: Steering, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
+        """Draw u [n, B, D] under guidance: ``n`` draws for each of ``batch`` descriptions."""
 
     @abstractmethod
-    def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor | None]:
-        """Compute the log density [..., B] of :meth:`combined_sample` in nats, and its standard errors as
+    def steered_log_prob(self, u: Tensor, steering: Steering) -> tuple[Tensor, Tensor | None]:
+        """Compute the log density [..., B] of :meth:`steered_sample` in nats, and its standard errors as
         :meth:`log_prob_with_error` does.
         """
 

@@ -10,11 +10,21 @@ A share of the descriptions is hidden in training, so that the network knows the
 Classifier-free guidance of weight s moves along v_0 + (1 + s) (v - v_0). Its end points have a density too, that of the
 guided field; it is not q(u | y) p(y | u)^s.
 
+A reader's log weight r(u), such as w log p(y | u), pulls the path towards draws q(u) exp(r(u)). Their velocity is
+
+.. math:: v + \frac{1 - t}{t} \nabla_{u_t} \log E[\exp r(u) | u_t]
+
+where u given u_t is taken as a Gaussian around u_t + (1 - t) v with the variance (1 - t)^2 / (t^2 + (1 - t)^2) that it
+has under N(0, 1), and the expectation as the mean over a few fixed points of it. Draws then follow the tilted density
+roughly; what they have exactly is the density of this field.
+
 References:
     Flow Straight and Fast (Liu, Gong, Liu, 2023), arXiv:2209.03003
     Flow Matching for Generative Modeling (Lipman et al., 2023), arXiv:2210.02747
     Scaling Rectified Flow Transformers (Esser et al., 2024), arXiv:2403.03206 (distribution of times)
     Classifier-Free Diffusion Guidance (Ho, Salimans, 2022), arXiv:2207.12598
+    Training-free Linear Image Inverses via Flows (Pokle et al., 2024), arXiv:2310.04432 (a reader's gradient)
+    Loss-Guided Diffusion Models for Plug-and-Play Controllable Generation (Song et al., 2023) (mean over a Gaussian)
     FFJORD (Grathwohl et al., 2019), arXiv:1810.01367 (density and its estimate)
 """
 
@@ -29,7 +39,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.core.errors import SettingsError
-from mmgen.densities._base import CombiningDensity, Density, Family, Terms
+from mmgen.densities._base import Density, Family, SteeredDensity, Steering
 from mmgen.densities._velocity import GridVelocityNetwork, VectorVelocityNetwork, VelocityNetwork
 from mmgen.latent.space import LatentSpace
 from mmgen.likelihoods import full_precision
@@ -46,12 +56,15 @@ _TOKENS = 64
 """Tokens of a grid at most where the side of its patches is left out."""
 _HEAD = 32
 """Width of a head of attention where their number is left out."""
+_EARLIEST = 0.05
+"""Time before which the weight (1 - t) / t of a reader's gradient stays as it is then, since it has no bound."""
+_SPREAD = 4
+"""Pairs of opposite points at which a reader is asked for the draws that a point of the path may become."""
 
 Velocity = Callable[[Tensor, float], Tensor]
-_WHOLE_PATH = (0.0, 1.0)
 
 
-class RectifiedFlowDensity(CombiningDensity):
+class RectifiedFlowDensity(SteeredDensity):
     """The density of points that a learned velocity field carries from Gaussian noise at t = 0 to t = 1.
 
     Args:
@@ -85,7 +98,7 @@ class RectifiedFlowDensity(CombiningDensity):
         return value if self.training else value.mean(0)
 
     def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
-        return self.combined_sample(((1.0, context),), _WHOLE_PATH, n, batch, generator)
+        return self.steered_sample(Steering(((1.0, context),)), n, batch, generator)
 
     def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
         u = self.sample(context, 1, batch, None)
@@ -95,7 +108,7 @@ class RectifiedFlowDensity(CombiningDensity):
         return self.log_prob_with_error(u, context)[0]
 
     def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        return self.combined_log_prob(u, ((1.0, context),), _WHOLE_PATH)
+        return self.steered_log_prob(u, Steering(((1.0, context),)))
 
     @property
     def log_prob_cost(self) -> float:
@@ -106,49 +119,72 @@ class RectifiedFlowDensity(CombiningDensity):
     def knows_no_context(self) -> bool:
         return self.family.unconditional > 0
 
-    def combined_sample(
-        self, terms: Terms, interval: tuple[float, float], n: int, batch: int, generator: torch.Generator | None
-    ) -> Tensor:
+    def steered_sample(self, steering: Steering, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
         like = self.network.last.weight
         noise = torch.randn(n, batch, self.latent_size, generator=generator, device=like.device, dtype=like.dtype)
-        (drawn,) = self._in_pieces(lambda u, terms: (self._draw(self._velocity(terms, interval), u),), noise, terms)
+        (drawn,) = self._in_pieces(lambda u, own: (self._draw(self._velocity(own), u),), noise, steering)
         return drawn
 
-    def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor | None]:
-        value, *errors = self._in_pieces(lambda u, terms: self._density(self._velocity(terms, interval), u), u, terms)
+    def steered_log_prob(self, u: Tensor, steering: Steering) -> tuple[Tensor, Tensor | None]:
+        value, *errors = self._in_pieces(lambda u, own: self._density(self._velocity(own), u), u, steering)
         return value, errors[0] if errors else None
 
     def _in_pieces(
-        self, function: Callable[[Tensor, Terms], tuple[Tensor, ...]], u: Tensor, terms: Terms
+        self, function: Callable[[Tensor, Steering], tuple[Tensor, ...]], u: Tensor, steering: Steering
     ) -> tuple[Tensor, ...]:
         """Apply a function of points [N, B, D] and contexts [B, X] to pieces of both, which bounds its memory."""
-        batch = max([u.shape[-2], *(len(context) for _, context in terms if context is not None)])
+        batch = max([u.shape[-2], *(len(context) for _, context in steering.terms if context is not None)])
         u = u.expand(*u.shape[:-2], batch, u.shape[-1])
         points = u.reshape(-1, batch, u.shape[-1])
-        most = max(1, _ENTRIES // self.network.largest_layer)
+        most = max(1, _ENTRIES // self.network.largest_layer // (1 if steering.reader is None else 2 * _SPREAD))
         columns = min(batch, max(1, most // len(points)))
         rows = max(1, most // columns)
         parts = []
         for first in range(0, batch, columns):
-            which = slice(first, first + columns)
-            own = [(weight, _rows_of(context, which)) for weight, context in terms]
-            pieces = [function(piece, own) for piece in points[:, which].split(rows)]
+            own = steering.of_descriptions(slice(first, first + columns))
+            pieces = [function(piece, own) for piece in points[:, first : first + columns].split(rows)]
             parts.append([torch.cat(each) for each in zip(*pieces, strict=True)])
         joined = (torch.cat(each, 1) for each in zip(*parts, strict=True))
         return tuple(each.reshape(*u.shape[:-1], *each.shape[2:]) for each in joined)
 
-    def _velocity(self, terms: Terms, interval: tuple[float, float]) -> Velocity:
-        """Return the guided velocity: a weighted sum of ``terms`` at times in ``interval``, else the first."""
-        parts = [(weight, self.network.condition(context)) for weight, context in terms if weight]
+    def _velocity(self, steering: Steering) -> Velocity:
+        """Return the velocity under guidance: a weighted sum of terms, pulled by the gradient of the reader."""
+        parts = [(weight, self.network.condition(context)) for weight, context in steering.terms if weight]
+        reader = steering.reader
 
-        def velocity(u: Tensor, t: float) -> Tensor:
+        def combined(u: Tensor, t: float) -> Tensor:
             time = u.new_full((1,), t)
-            if len(parts) == 1 or not interval[0] <= t <= interval[1]:
+            if len(parts) == 1 or not steering.start <= t <= steering.end:
                 first: Tensor = self.network(u, time, parts[0][1])
                 return first
             return torch.stack([weight * self.network(u, time, condition) for weight, condition in parts]).sum(0)
 
-        return velocity
+        if reader is None:
+            return combined
+
+        around = self._spread_points()
+
+        def read_end(u: Tensor, t: float) -> tuple[Tensor, Tensor]:
+            velocity = combined(u, t)
+            sd = (1 - t) / math.hypot(t, 1 - t)
+            ends = u + (1 - t) * velocity + sd * around[:, None, None]
+            return reader(ends, steering.rows).logsumexp(0).sum(), velocity
+
+        def pulled(u: Tensor, t: float) -> Tensor:
+            if not steering.start <= t <= steering.end:
+                return combined(u, t)
+            gradient, velocity = torch.func.grad(read_end, has_aux=True)(u, t)
+            pull: Tensor = velocity + (1 - t) / max(t, _EARLIEST) * gradient
+            return pull
+
+        return pulled
+
+    def _spread_points(self) -> Tensor:
+        """Return fixed points [K, D] of mean 0 and variance 1 in every dimension, the same for every draw."""
+        like = self.network.last.weight
+        half = torch.randn(_SPREAD, self.latent_size, generator=torch.Generator().manual_seed(0)).to(like)
+        half = half / half.square().mean(0).sqrt()
+        return torch.cat([half, -half])
 
     def _draw(self, velocity: Velocity, u: Tensor) -> Tensor:
         """Carry noise u [..., D] along ``velocity`` from t = 0 to 1 by the midpoint rule."""
@@ -212,11 +248,6 @@ class RectifiedFlowDensity(CombiningDensity):
         hidden = u[..., 0].numel() * self.network.largest_layer
         parts = torch.func.vmap(divergence_along, chunk_size=max(1, _ENTRIES // hidden))(directions)
         return value, parts if self.is_estimated else parts.sum(0, keepdim=True)
-
-
-def _rows_of(context: Tensor | None, which: slice) -> Tensor | None:
-    """Return the rows of contexts [B, X]; all where one context is for all points."""
-    return context if context is None or len(context) == 1 else context[which]
 
 
 @dataclass(frozen=True, config=CONFIG)

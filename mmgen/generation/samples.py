@@ -10,7 +10,6 @@ from mmgen.artifacts import Header, parent_record
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.samples import write_samples
 from mmgen.generation.draws import Draws
-from mmgen.posteriors import CFG
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
@@ -58,7 +57,7 @@ def save_samples(
         **({"guidance": draws.guidance.weight, "base": draws.guidance.base} if draws.guidance else {}),
         **(
             {"effective": loaded.guidance.effective, "candidates": loaded.guidance.candidates}
-            if draws.guidance and loaded.guidance.method != CFG  # which chooses from no candidates
+            if draws.guidance and not loaded.guidance.steers
             else {}
         ),
         **(start or {}),

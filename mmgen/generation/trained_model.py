@@ -179,11 +179,11 @@ class TrainedModel:
 
         Args:
             weight: w; 0 for no guidance; "3:balanced" also keeps the distribution of unspecified attributes; "cfg:0.5"
-                is classifier-free guidance, for a fitted rectified flow alone.
+                is classifier-free guidance and "gradient:1" the gradient of log p(y|z), of a fitted rectified flow.
             seed: Seed of the candidates that posteriors without descriptions share for all descriptions.
 
         Raises:
-            UsageError: The weight is out of range, the model has no p(words | z), or "cfg" no fitted flow.
+            UsageError: The weight is out of range, or the model has no p(words | z) or no fitted flow.
         """
         guided = copy.copy(self)
         guided.guidance = Guidance.parse(weight)

@@ -12,9 +12,11 @@ from ._encoding import (
     posterior_of as posterior_of,
 )
 from ._fit import fit_aggregate as fit_aggregate, load_aggregate as load_aggregate, load_base as load_base
+from ._gradient import GradientGuided as GradientGuided
 from ._guidance import (
     BALANCED as BALANCED,
     CFG as CFG,
+    GRADIENT as GRADIENT,
     NO_GUIDANCE as NO_GUIDANCE,
     AnyGuidance as AnyGuidance,
     Guidance as Guidance,

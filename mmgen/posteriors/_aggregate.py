@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.densities import CombiningDensity, ConditionalGaussian, Family
+from mmgen.densities import ConditionalGaussian, Family, SteeredDensity, Steering
 from mmgen.descriptions import Expression, batch_of_queries
 from mmgen.latent import DiagonalGaussian, LatentSpace
 from mmgen.modalities import Description, Modality
@@ -18,12 +18,27 @@ from mmgen.modalities.text import Text
 from mmgen.models import Model
 from mmgen.networks import TextNetwork, text_encoder
 
-__all__ = ["Aggregate", "Condition", "Given", "Layers", "Networks"]
+__all__ = ["Aggregate", "Condition", "FlowGuidance", "Given", "Layers", "Networks"]
 
 Given = str
 """Condition of a fit: "attributes", "text", "nothing", or the name of a modality of another kind."""
 Layers = Literal["top", "all"]
 Condition = Modality | None
+
+
+class FlowGuidance(NamedTuple):
+    """Guidance of a flow in terms of descriptions and latents z.
+
+    Attributes:
+        terms: Weights of velocities with their descriptions; None stands for no description.
+        reader: (z [..., B, D], rows of descriptions) -> log weight [..., B], whose gradient pulls draws; None for none.
+        start, end: Part of the path, within 0 and 1, on which guidance acts.
+    """
+
+    terms: Sequence[tuple[float, Batch | None]]
+    reader: Callable[[Tensor, slice], Tensor] | None = None
+    start: float = 0.0
+    end: float = 1.0
 
 
 class Networks(nn.Module):
@@ -206,37 +221,34 @@ class Aggregate(nn.Module):
             u = self.density.sample(self.context(condition), n, batch, generator)
             return self._complete_layers(self.shift + self.scale * u, generator)
 
-    def combined_sample(
-        self,
-        terms: Sequence[tuple[float, Batch | None]],
-        interval: tuple[float, float],
-        n: int,
-        batch: int,
-        generator: torch.Generator | None = None,
+    def steered_sample(
+        self, guidance: FlowGuidance, n: int, batch: int, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Draw z [n, B, D] from a weighted combination of descriptions; None stands for no description."""
+        """Draw z [n, B, D] under the guidance of a flow."""
         with torch.autocast(self.shift.device.type, enabled=False):
-            assert isinstance(self.density, CombiningDensity)
-            u = self.density.combined_sample(self._contexts(terms), interval, n, batch, generator)
+            assert isinstance(self.density, SteeredDensity)
+            u = self.density.steered_sample(self._steering(guidance), n, batch, generator)
             return self._complete_layers(self.shift + self.scale * u, generator)
 
-    def combined_log_prob(
-        self, z: Tensor, terms: Sequence[tuple[float, Batch | None]], interval: tuple[float, float]
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return the log density [..., B] in nats of draws of :meth:`combined_sample` at z [..., B, D], and its
+    def steered_log_prob(self, z: Tensor, guidance: FlowGuidance) -> tuple[Tensor, Tensor | None]:
+        """Return the log density [..., B] in nats of draws of :meth:`steered_sample` at z [..., B, D], and its
         standard errors as :meth:`log_prob_with_error` does.
         """
         with torch.autocast(z.device.type, enabled=False):
             u = (self.select_layers(z) - self.shift) / self.scale
-            assert isinstance(self.density, CombiningDensity)
-            value, error = self.density.combined_log_prob(u, self._contexts(terms), interval)
+            assert isinstance(self.density, SteeredDensity)
+            value, error = self.density.steered_log_prob(u, self._steering(guidance))
             return value - self.scale.log().sum() + self._log_prob_lower_layers(z), error
 
-    def _contexts(self, terms: Sequence[tuple[float, Batch | None]]) -> list[tuple[float, Tensor]]:
-        """Return the terms with the context of each description; the context of None is zero."""
-        contexts = [(weight, None if words is None else self.context(words)) for weight, words in terms]
-        blank = torch.zeros_like(next(context for _, context in contexts if context is not None)[:1])
-        return [(weight, blank if context is None else context) for weight, context in contexts]
+    def _steering(self, guidance: FlowGuidance) -> Steering:
+        """Return guidance in terms of the density: contexts of descriptions, zero for None, and a reader of u."""
+        read = guidance.reader
+        reader = None if read is None else lambda u, rows: read(self.shift + self.scale * u, rows)
+        contexts = [(weight, None if words is None else self.context(words)) for weight, words in guidance.terms]
+        if len(contexts) > 1:
+            blank = torch.zeros_like(next(context for _, context in contexts if context is not None)[:1])
+            contexts = [(weight, blank if context is None else context) for weight, context in contexts]
+        return Steering(contexts, reader, guidance.start, guidance.end)
 
     def sample_reparameterised(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor]:
         """Return draws z [M, B, D] with gradients, and their weights [M, B]; see

@@ -18,23 +18,21 @@ import copy
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.densities import CombiningDensity
+from mmgen.densities import SteeredDensity
 from mmgen.descriptions import NOT, Expression, batch_of_queries
+from mmgen.posteriors._aggregate import FlowGuidance
+from mmgen.posteriors._flow_guided import FlowGuided
 from mmgen.posteriors._guidance import Guidance
-from mmgen.posteriors._plain import Fitted
-from mmgen.posteriors._posterior import GuidedPosterior, Posterior
-from mmgen.results.naming import GuidanceReport, Weights
+from mmgen.posteriors._posterior import Posterior
 
 __all__ = ["ClassifierFree"]
 
 
-class ClassifierFree(GuidedPosterior):
+class ClassifierFree(FlowGuided):
     """Posterior under classifier-free guidance, which combines the velocities of a fitted rectified flow.
 
     Args:
@@ -45,20 +43,15 @@ class ClassifierFree(GuidedPosterior):
         UsageError: The posterior is no flow, reads no description, was fitted with guidance or saw no hidden words.
     """
 
-    is_fitted = True
-
     def __init__(self, fitted: Posterior, guidance: Guidance) -> None:
-        if not isinstance(fitted, Fitted) or not isinstance(fitted.aggregate.density, CombiningDensity):
-            raise UsageError(
-                f"guidance {guidance} got posterior '{fitted.name}', expected a fitted rectified flow; fit one with "
-                "mmgen fit-aggregate --family rectified-flow, or use guidance by p(words | z), such as 3"
-            )
+        super().__init__(fitted, guidance)
         if fitted.is_unconditional:
             raise UsageError(
                 f"guidance {guidance} got q(z), expected a posterior that reads descriptions; fit one with --given "
                 "attributes or text, or use guidance by p(words | z), such as 3"
             )
-        if not fitted.aggregate.density.knows_no_context:
+        assert isinstance(self._aggregate.density, SteeredDensity)
+        if not self._aggregate.density.knows_no_context:
             raise UsageError(
                 f"guidance {guidance} got a flow fitted with aggregate.family.unconditional=0, expected one that has "
                 "seen hidden descriptions; fit it with 0.1"
@@ -68,25 +61,7 @@ class ClassifierFree(GuidedPosterior):
                 f"guidance {guidance} got posterior '{fitted.name}', which was fitted with guidance by p(words | z); "
                 "use a plain q_agg"
             )
-        self._base, self._aggregate, self.guidance = fitted, fitted.aggregate, guidance
-        self.name, self.size, self.reads = fitted.name, fitted.size, fitted.reads
         self._excluded: tuple[np.ndarray, ...] = ()
-
-    @property
-    def weights(self) -> Weights:
-        method = str(self.guidance).split(":", 2)
-        return {
-            **self._base.weights,
-            "guidance": self.guidance.weight,
-            "method": ":".join([method[0], *method[2:]]),
-        }
-
-    @property
-    def report(self) -> GuidanceReport:
-        weights = self.weights
-        return GuidanceReport(
-            self.base, weights["guidance"], text_weight=weights.get("text_weight"), method=weights["method"]
-        )
 
     def find_guiding_modality(self, words: Batch) -> str | None:
         name = self.reads[0]
@@ -105,23 +80,12 @@ class ClassifierFree(GuidedPosterior):
         guided._excluded = tuple(_excluded_values(expression))
         return guided
 
-    def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        return self._aggregate.combined_sample(self._velocity_terms(words), self._interval, n, words.size, generator)
-
-    def log_density(self, z: Tensor, words: Batch) -> Tensor:
-        return self.log_density_with_error(z, words)[0]
-
-    @torch.no_grad()
-    def log_density_with_error(self, z: Tensor, words: Batch) -> tuple[Tensor, Tensor | None]:
-        return self._aggregate.combined_log_prob(z, self._velocity_terms(words), self._interval)
-
     @property
     def log_density_cost(self) -> float:
         return (2 + len(self._excluded)) * self._base.log_density_cost
 
-    @property
-    def _interval(self) -> tuple[float, float]:
-        return self.guidance.start, self.guidance.end
+    def _steer(self, words: Batch) -> FlowGuidance:
+        return FlowGuidance(self._velocity_terms(words), None, self.guidance.start, self.guidance.end)
 
     def _velocity_terms(self, words: Batch) -> Sequence[tuple[float, Batch | None]]:
         """Return weights of the flow's velocities, each with its descriptions; None stands for no description."""

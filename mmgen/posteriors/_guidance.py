@@ -11,7 +11,7 @@ from mmgen.core.errors import UsageError
 from mmgen.results.naming import format_weight
 from mmgen.settings.arguments import format_value
 
-__all__ = ["BALANCED", "CFG", "MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
+__all__ = ["BALANCED", "CFG", "GRADIENT", "MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
 
 MOST = 1e6
 """Largest weight, with which only the likeliest candidate is drawn."""
@@ -19,8 +19,9 @@ EFFECTIVE, CANDIDATES = 10.0, 4096
 """Default effective sample size of candidates to reach, and default largest number of candidates."""
 _MOST_CANDIDATES = 2**20
 _CANDIDATES = ("effective", "candidates")
-BALANCED, CFG = "balanced", "cfg"
+BALANCED, CFG, GRADIENT = "balanced", "cfg", "gradient"
 """Methods of guidance beside the plain one."""
+_STEERING = (CFG, GRADIENT)
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,11 @@ class Guidance:
     Attributes:
         weight: w of p(y|z)^w, or s of classifier-free guidance; 0 for no guidance.
         method: "" for candidates weighted by p(y|z)^w; "balanced" where unspecified attributes also keep their shares
-            (:mod:`mmgen.posteriors._balance`); "cfg" for classifier-free guidance (:mod:`mmgen.posteriors._cfg`).
+            (:mod:`mmgen.posteriors._balance`); "cfg" for classifier-free guidance (:mod:`mmgen.posteriors._cfg`);
+            "gradient" for that of w log p(y|z) on the path of a flow (:mod:`mmgen.posteriors._gradient`).
         effective: Effective sample size of candidates to reach, on average over draws.
         candidates: Largest number of candidates of each draw; smallest number of shared draws.
-        start, end: Part of the path of a flow, within 0 (noise) and 1, on which classifier-free guidance acts.
+        start, end: Part of the path of a flow, within 0 (noise) and 1, on which "cfg" and "gradient" act.
 
     Example:
         >>> Guidance.parse("3:balanced").method, bool(Guidance.parse(0)), str(Guidance.parse(0.5))
@@ -54,9 +56,14 @@ class Guidance:
     def __bool__(self) -> bool:
         return self.weight > 0
 
+    @property
+    def steers(self) -> bool:
+        """True if it steers the path of a fitted flow, False if it chooses among candidates."""
+        return self.method in _STEERING
+
     def __str__(self) -> str:
         short = format_weight(self.weight)
-        parts = [CFG] if self.method == CFG else []
+        parts = [self.method] if self.steers else []
         parts += [short if float(short) == self.weight else repr(self.weight)]
         parts += [BALANCED] if self.method == BALANCED else []
         parts += [f"effective={self.effective:g}"] if self.effective != EFFECTIVE else []
@@ -75,35 +82,36 @@ class Guidance:
         if isinstance(value, Guidance):
             return value
         text, *options = value.split(":") if isinstance(value, str) else (value,)
-        free = bool(options) and text == CFG
-        if free:
+        steering = str(text) if options and text in _STEERING else ""
+        if steering:
             text, *options = options
         is_valid_type = isinstance(value, str | Real) and not isinstance(value, bool)
         try:
             weight = float(text) if is_valid_type else -1.0
         except (ValueError, OverflowError):
             weight = -1.0
-        settings = _parse_options(options, free) if 0 <= weight <= MOST else None
+        settings = _parse_options(options, steering) if 0 <= weight <= MOST else None
         if settings is None:
             got = ("nothing" if value == "" else value) if is_valid_type else format_value(value)
             raise UsageError(
                 f"guidance got {got}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{BALANCED}, or with an "
                 f"effective sample size from 1 and candidates from 1 to {_MOST_CANDIDATES:,}, such as "
-                f"3:effective=100:candidates=65536; of a rectified flow {CFG}:0.5, or {CFG}:0.5:start=0.2:end=0.8"
+                f"3:effective=100:candidates=65536; of a rectified flow {CFG}:0.5, {GRADIENT}:1, or "
+                f"{CFG}:0.5:start=0.2:end=0.8"
             )
-        if (options or free) and not weight:
-            example = f"{CFG}:0.5" if free else f"3:{BALANCED}"
+        if (options or steering) and not weight:
+            example = f"{steering}:0.5" if steering else f"3:{BALANCED}"
             raise UsageError(f"guidance got {value}, expected a weight above 0, such as {example}")
         return cls(weight, **settings)
 
 
-def _parse_options(options: Sequence[str], free: bool) -> dict[str, Any] | None:
+def _parse_options(options: Sequence[str], steering: str) -> dict[str, Any] | None:
     """Return settings from the options after a weight; None if one is unknown, repeated or out of range."""
-    settings: dict[str, Any] = {"method": CFG} if free else {}
-    ranges = {"start": (0.0, 1.0), "end": (0.0, 1.0)} if free else dict.fromkeys(_CANDIDATES, (1, _MOST_CANDIDATES))
+    settings: dict[str, Any] = {"method": steering} if steering else {}
+    ranges = {"start": (0.0, 1.0), "end": (0.0, 1.0)} if steering else dict.fromkeys(_CANDIDATES, (1, _MOST_CANDIDATES))
     for option in options:
         name, _, text = option.partition("=")
-        if option == BALANCED and not free and "method" not in settings:
+        if option == BALANCED and not steering and "method" not in settings:
             settings["method"] = BALANCED
             continue
         try:
@@ -120,7 +128,7 @@ def _parse_options(options: Sequence[str], free: bool) -> dict[str, Any] | None:
 NO_GUIDANCE = Guidance()
 
 AnyGuidance = Annotated[Guidance | float | str, SkipValidation]
-"""Guidance as users type it: 3, "3", "3:balanced" or "cfg:0.5"; see :meth:`Guidance.parse`."""
+"""Guidance as users type it: 3, "3", "3:balanced", "cfg:0.5" or "gradient:1"; see :meth:`Guidance.parse`."""
 
 
 def parse_guidance(values: AnyGuidance | Sequence[AnyGuidance]) -> list[Guidance]:

@@ -194,12 +194,7 @@ class Guided(GuidedPosterior):
         specified = self.likelihood.specified_modalities(words)
         if expression is None and not specified:
             return base.draw(words, n, generator)  # p(nothing | z) = 1
-        text = self.likelihood.data.text
-        if text is not None and base.reads == (text.name,) and text.name not in specified:
-            raise UsageError(
-                f"posterior '{self.name}' reads whole captions, but got '{expression or ' and '.join(specified)}'; "
-                "use --posterior prior, or a posterior fitted with --given attributes or nothing"
-            )
+        self.likelihood.check_readable(base.name, base.reads, words, expression)
         chosen: Resampled
         if base.is_unconditional:
             chosen = self._shared_draws.resample(self._shared_weights(words, expression), n, generator)

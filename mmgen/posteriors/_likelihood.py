@@ -23,13 +23,14 @@ def log_prob_of_expression(modality: Attributes, logits: Tensor, expression: Exp
     .. math:: \log \sum_{parts} \prod_k \sum_{v \in part_k} p(y_k = v \mid z)
     """
     table = modality.log_probabilities(logits).double()  # [..., A, V]
-    total = torch.full(logits.shape[:-1], -math.inf, dtype=torch.float64, device=logits.device)
+    total: Tensor | None = None
     for box in expression.disjoint_boxes:
         allowed = torch.from_numpy(box).to(logits.device)
         rows = (~allowed).any(1).nonzero().flatten()
         sums = table[..., rows, :].masked_fill(~allowed[rows], -math.inf).logsumexp(-1)
-        total = torch.logaddexp(total, sums.sum(-1))
-    return total
+        product = sums.sum(-1)
+        total = product if total is None else torch.logaddexp(total, product)
+    return table.new_full(logits.shape[:-1], -math.inf) if total is None else total
 
 
 class WordLikelihood:
@@ -54,6 +55,27 @@ class WordLikelihood:
         """Return the modalities in which the descriptions specify something, generated or not, attributes first."""
         parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
         return tuple(name for name in parts if name in words.values and bool(words.present[name].any()))
+
+    def check_readable(
+        self, posterior: str, reads: Sequence[str], words: Batch, expression: Expression | None = None
+    ) -> None:
+        """Refuse descriptions by attributes for a guided posterior that reads whole captions.
+
+        Args:
+            posterior: Name of the posterior, for the message.
+            reads: Modalities that it reads.
+            words: The descriptions.
+            expression: Negation and alternatives, in place of ``words``.
+
+        Raises:
+            UsageError: It reads captions, and there are none.
+        """
+        text, specified = self.data.text, self.specified_modalities(words)
+        if text is not None and tuple(reads) == (text.name,) and text.name not in specified:
+            raise UsageError(
+                f"posterior '{posterior}' reads whole captions, but got '{expression or ' and '.join(specified)}'; "
+                "use --posterior prior, or a posterior fitted with --given attributes or nothing"
+            )
 
     def select_modality(self, words: Batch, preferred: Sequence[str] = ()) -> str:
         """Return the modality y whose p(y | z) these descriptions use: a preferred one, else text before attributes.
@@ -109,7 +131,6 @@ class WordLikelihood:
             for name in selected.values
         }
 
-    @torch.no_grad()
     def log_prob(
         self,
         z: Tensor,

@@ -69,7 +69,8 @@ def posterior_name(
         text_weight: For "true", the weight of log p(y|z) in its fit; None if not recorded.
         guidance: The power of p(y|z) that tilts it; 0 for none.
         method: Method of guidance: "" for p(y|z)^w, "balanced" where unspecified attributes also keep their shares,
-            "cfg" for classifier-free guidance, perhaps with the part of the path: "cfg:start=0.2:end=0.8".
+            "cfg" for classifier-free guidance and "gradient" for that of p(y|z) on the path of a flow, perhaps with
+            the part of the path: "cfg:start=0.2:end=0.8".
         given: Kind of description that a fitted posterior is conditioned on: "nothing" for q(z).
 
     Example:
@@ -96,8 +97,9 @@ def guidance_label(weight: float, method: str = "") -> str:
         'cfg 1, start 0.2, end 0.8'
     """
     name, *options = method.split(":")
-    first = f"{name} {format_weight(weight)}" if name == "cfg" else f"w = {format_weight(weight)}"
-    options = options if name in ("cfg", "") else [name]
+    steers = name in ("cfg", "gradient")
+    first = f"{name} {format_weight(weight)}" if steers else f"w = {format_weight(weight)}"
+    options = options if steers or not name else [name]
     return ", ".join([first, *(option.replace("=", " ") for option in options)])
 
 
@@ -132,6 +134,8 @@ def posterior_title(
         about = f"{base} times p(y|z)^{format_weight(guidance)}" + (", other attributes balanced" if method else "")
         if method.startswith("cfg"):
             about = f"{base} by classifier-free guidance"
+        if method.startswith("gradient"):
+            about = f"{base} with the gradient of {format_weight(guidance)} log p(y|z) on the path of its draws"
     return f"{name}: {about}" if about else name
 
 

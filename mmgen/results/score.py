@@ -92,7 +92,7 @@ class Score:
             "learned prior" for a fitted posterior that is conditioned on nothing; else "".
         run: The training run: "name" of its file, "settings" as a digest without seeds, which is the same for runs that
             differ only in their seed, and "seed"; {} if unknown.
-        guidance_method: Method of guidance of a guided posterior: "" for p(y|z)^w, "balanced" or "cfg"; see
+        guidance_method: Method of guidance of a guided posterior: "" for p(y|z)^w, "balanced", "cfg" or "gradient"; see
             :func:`mmgen.results.naming.posterior_name`.
         conditions: Conditions that scores must share to be compared, by name: "split", "part", "samples", and others
             of the metric; "content" if the data are not the published dataset.

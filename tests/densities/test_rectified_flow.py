@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import mmgen.densities
+from mmgen.densities import Steering
 from mmgen.latent.space import LatentSpace
 from tests.densities.exact_flows import MIXTURE, double, exact_flow, log_mixture
 
@@ -46,7 +47,7 @@ def test_halving_the_steps_moves_the_density_by_less_than_a_hundredth_of_a_nat()
 def test_backwards_and_forwards_again_ends_where_it_began() -> None:
     """Points of noise, carried to latents by many midpoint steps, have the density of their noise times the volume."""
     density = exact_flow(2, **MIXTURE, steps=128, density_steps=64)
-    velocity = density._velocity(((1.0, None),), (0.0, 1.0))
+    velocity = density._velocity(Steering(((1.0, None),)))
     noise = torch.randn(50, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     u = density._draw(velocity, noise)
     back, _ = density._carry_back(velocity, u)
@@ -102,12 +103,12 @@ def test_guidance_of_gaussians_is_the_gaussian_beyond_the_conditional_one() -> N
     density = exact_flow(2, double([[0.0, 0.0]]), double([0.6]), double([1.0]), steps=32, density_steps=24)
     context, none = double([[0.5], [-0.2]]), double([[0.0], [0.0]])
     terms = ((1.5, context), (-0.5, none))
-    drawn = density.combined_sample(terms, (0.0, 1.0), 10_000, 2, torch.Generator().manual_seed(0))
+    drawn = density.steered_sample(Steering(terms), 10_000, 2, torch.Generator().manual_seed(0))
     torch.testing.assert_close(drawn.mean(0), 1.5 * context.expand(2, 2), atol=0.03, rtol=0)
     torch.testing.assert_close(drawn.std(0), torch.full((2, 2), 0.6, dtype=torch.float64), atol=0.03, rtol=0)
     u = double([[0.3, 0.1], [0.0, -0.4]])
     expected = torch.distributions.Normal(1.5 * context, 0.6).log_prob(u).sum(-1)
-    value, _ = density.combined_log_prob(u, terms, (0.0, 1.0))
+    value, _ = density.steered_log_prob(u, Steering(terms))
     torch.testing.assert_close(value, expected, atol=1e-3, rtol=0)
 
 
@@ -118,8 +119,8 @@ def test_guidance_outside_its_interval_is_none() -> None:
     terms = ((3.0, context), (-2.0, double([[0.0]])))
     generator = torch.Generator()
     plain = density.sample(context, 50, 1, generator.manual_seed(1))
-    beside = density.combined_sample(terms, (0.99, 1.0), 50, 1, generator.manual_seed(1))
-    inside = density.combined_sample(terms, (0.2, 0.8), 50, 1, generator.manual_seed(1))
+    beside = density.steered_sample(Steering(terms, start=0.99), 50, 1, generator.manual_seed(1))
+    inside = density.steered_sample(Steering(terms, start=0.2, end=0.8), 50, 1, generator.manual_seed(1))
     torch.testing.assert_close(beside, plain, rtol=0, atol=0)
     assert float((inside - plain).abs().max()) > 0.1
 

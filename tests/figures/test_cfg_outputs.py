@@ -1,4 +1,4 @@
-"""Classifier-free guidance of rectified flows in every output: it is done and said, or refused in one sentence."""
+"""Guidance of rectified flows in every output, classifier-free and by gradients, or a refusal in one sentence."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ import torch
 import mmgen
 from mmgen.artifacts import read_header
 from mmgen.generation.descriptions import parse_descriptions
-from mmgen.posteriors import ClassifierFree, Guidance
+from mmgen.posteriors import ClassifierFree, GradientGuided, Guidance
 from tests.program import exit_code
 
 TINY = ["--family", "rectified-flow", "--steps", "3", "--examples", "40", "--set", "aggregate.family.width=8",
@@ -58,6 +58,50 @@ def test_cfg_reaches_every_output(flows: Path, tmp_path: Path, capsys: pytest.Ca
     assert "q_agg guided (cfg 1)" in capsys.readouterr().out
 
 
+def test_gradients_reach_every_output(flows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, samples, lines = flows / "attributes.safetensors", tmp_path / "s.h5", tmp_path / "scores.jsonl"
+    words = "colour=red NOT size=big OR colour=blue"
+    assert exit_code("sample", file, "--given", words, "--guidance", "gradient:2", "-n", "3", "-o", samples) == 0
+    settings = read_header(samples).settings
+    assert (settings["guidance"], settings["method"], settings["base"]) == (2.0, "gradient", "aggregate")
+    assert "candidates" not in settings
+    asked = ["-m", "log-likelihood", "--number", "3", "--samples", "3", "--guidance", "gradient:1,gradient:1:end=0.8"]
+    assert exit_code("eval", file, *asked, "-o", lines) == 0
+    scores = [json.loads(line) for line in lines.read_text().splitlines()]
+    kinds = [(s.get("guidance"), s.get("guidance_method")) for s in scores if s["protocol"] == "importance"]
+    assert kinds == [(1.0, "gradient"), (1.0, "gradient:end=0.8")]
+    assert exit_code("compare", lines) == 0
+    assert "q_agg guided (gradient 1)" in capsys.readouterr().out
+    # A flow that reads no description answers every one, by p(words | z) alone.
+    nothing = flows / "nothing.safetensors"
+    assert exit_code("sample", nothing, "--given", words, "--guidance", "gradient:2", "-o", tmp_path / "n.h5") == 0
+
+
+@pytest.mark.parametrize("method", ["cfg:1", "gradient:1"])
+def test_guidance_of_flows_in_python(flows: Path, method: str) -> None:
+    guided = mmgen.load(flows / "attributes.safetensors").guided(method)
+    posterior, words = guided.posteriors["aggregate"], guided.describe("colour=red")
+    z = posterior.sample(words, 4, torch.Generator().manual_seed(0))
+    again = posterior.sample(words, 4, torch.Generator().manual_seed(0))
+    assert z.equal(again) and z.shape[:2] == (4, 1)
+    density = posterior.log_prob(z, words)
+    assert density.shape == (4, 1) and bool(density.isfinite().all())
+
+
+def test_gradients_raise_what_the_model_reads(flows: Path) -> None:
+    model = mmgen.load(flows / "attributes.safetensors")
+    guided = model.guided("gradient:20")
+    words, likelihood = model.describe("colour=red"), model.likelihood
+    drawn = {
+        name: each.posteriors["aggregate"].sample(words, 300, torch.Generator().manual_seed(0))
+        for name, each in (("plain", model), ("guided", guided))
+    }
+    read = {name: float(likelihood.log_prob(z, words).mean()) for name, z in drawn.items()}
+    assert read["guided"] > read["plain"] + 0.05
+    posterior = guided.posteriors["aggregate"]
+    assert isinstance(posterior, GradientGuided) and posterior.guidance == Guidance(20.0, "gradient")
+
+
 def test_cfg_in_python(flows: Path) -> None:
     model = mmgen.load(flows / "attributes.safetensors")
     guided = model.guided("cfg:1")
@@ -99,6 +143,9 @@ def test_not_moves_away_from_the_excluded_value(flows: Path) -> None:
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:start=nan"], "cfg:0.5"),
         (["sample", "attributes", "--given", "colour=red OR colour=blue", "--guidance", "cfg:1"], "p(words | z)"),
         (["sample", "attributes", "--given", "colour=red", "--posterior", "prior", "--guidance", "cfg:1"], "prior"),
+        (["sample", "elbo", "--given", "colour=red", "--guidance", "gradient:1"], "needs a fitted rectified flow, but"),
+        (["sample", "elbo-attributes", "--given", "colour=red", "--guidance", "gradient:1"], "a fitted rectified flow"),
+        (["sample", "attributes", "--given", "colour=red", "--guidance", "gradient:0"], "such as gradient:0.5"),
         (["eval", "attributes", "--guidance", "cfg:1,cfg:1"], "--guidance got cfg:1 twice"),
         (["fit-aggregate", "elbo", "--target", "true", "--family", "rectified-flow"], "use --family realnvp"),
         (["fit-aggregate", "elbo", "--guidance", "cfg:1"], "expected a number without options"),

@@ -14,7 +14,7 @@ from mmgen.figures.explore.space import ClassifiedPictures, EncodingMap, Neighbo
 from mmgen.figures.explore.sprites import Sheets, lighten_if_dark, pack_sheets
 from mmgen.figures.session import Session
 from mmgen.latent import Axis
-from mmgen.posteriors import BALANCED, CFG
+from mmgen.posteriors import BALANCED
 
 __all__ = ["PageContent", "PageSection", "page_values"]
 
@@ -225,7 +225,7 @@ def _map_values(
     beside = content.neighbours
     how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
     if not chart.exact and any(
-        source.loaded.guidance and source.loaded.guidance.method != CFG for source in content.session.sources
+        source.loaded.guidance and not source.loaded.guidance.steers for source in content.session.sources
     ):
         how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
         if any(source.loaded.guidance.method == BALANCED for source in content.session.sources):

@@ -12,7 +12,7 @@ from mmgen.figures.session import Source
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import Projection
 from mmgen.generation.latents import draw_latents
-from mmgen.posteriors import CFG, Guided
+from mmgen.posteriors import Guided
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -133,7 +133,7 @@ def compute_densities(
 ) -> list[tuple[np.ndarray, float]]:
     """Compute for each of Q descriptions the density on the map, as :func:`contour_bytes`, and the share off it."""
     loaded, posterior, found = source.loaded, source.posterior, []
-    weighs = bool(loaded.guidance) and loaded.guidance.method != CFG  # a flow has the density itself
+    weighs = bool(loaded.guidance) and not loaded.guidance.steers  # a flow has the density itself
     base = loaded.guided(0.0) if weighs else loaded
     grid = None
     if chart.exact:
