@@ -30,3 +30,25 @@ for split in iid compositional; do
         done
     done
 done
+
+# Own pictures beside a plain conditional VAE, three sets and seeds: four hours. LETTERS and EMOJI are folders or zips of pictures with a metadata.csv.
+[ -z "${LETTERS:-}" ] || [ -f letters.h5 ] || mmgen make-data folder "$LETTERS" --size 64 -o letters.h5
+[ -z "${EMOJI:-}" ] || [ -f emoji.h5 ] || mmgen make-data folder "$EMOJI" --size 64 -o emoji.h5
+[ -f digits.h5 ] || mmgen make-data mnist-a --source digits --size 32 --grey --copies 2 --seed 0 -o digits.h5
+for pictures in letters emoji digits; do
+    [ -f "$pictures.h5" ] || continue
+    [ -f "$pictures-judge.safetensors" ] || mmgen train-classifier "$pictures.h5" --network small --steps 1000 --seed 0 -o "$pictures-judge.safetensors"
+    [ -f "$pictures-second-judge.safetensors" ] || mmgen train-classifier "$pictures.h5" --network attentive --steps 1000 --seed 1 -o "$pictures-second-judge.safetensors"
+    weight=0.3
+    [ "$pictures" = digits ] && weight=3
+    for seed in 0 1 2; do
+        own="$pictures-own-$seed" plain="$pictures-plain-$seed"
+        mmgen train "$pictures.h5" --preset quickstart/pictures --steps 2300 --seed "$seed" -o "$own.safetensors"
+        mmgen fit-aggregate "$own.safetensors" --family rectified-flow --steps 1000 --seed "$seed" -o "$own-aggregate.safetensors"
+        mmgen train "$pictures.h5" --preset quickstart/plain-cvae --steps 2300 --seed "$seed" -o "$plain.safetensors"
+        [ -f "$plain.pt" ] || python "$here/plain_cvae.py" "$pictures.h5" --batches 2800 --weight "$weight" --seed "$seed" -o "$plain.pt"
+        [ -f "$pictures-$seed.json" ] || python "$here/own_pictures_rival.py" "$pictures.h5" --judge "$pictures-judge.safetensors" \
+            --judge "$pictures-second-judge.safetensors" --plain "$plain.pt" --model "$plain.safetensors" --model "$own-aggregate.safetensors" \
+            --model "$own-aggregate.safetensors@cfg:1.5" --seed "$seed" --json "$pictures-$seed.json"
+    done
+done

@@ -31,7 +31,8 @@ Columns = Sequence[tuple[str, int]]
 
 COLUMNS: Columns = (("correctness", 4), ("correctness", 3), ("coverage", 3), ("recall", 3))
 _COMPARED = (("correctness", 4), ("coverage", 3), ("recall", 3))
-_POOLED = "pooled"  # recall of all descriptions together, which is no column
+_NO_COLUMNS = ("pooled", "pixels")
+"""Protocols that are no columns: recall of all descriptions together, copies by pixels."""
 
 _Row = list[Score | None]
 
@@ -45,7 +46,7 @@ def read_scores(path: Path) -> list[Score]:
 
 
 def choose_columns(scores: Sequence[Score]) -> Columns:
-    """Choose columns: correctness with the three largest numbers of given words, coverage with two, recall with one."""
+    """Choose columns: correctness with the three largest numbers of given words, coverage with two, others with one."""
 
     def numbers(metric: str) -> list[int]:
         return sorted({s.given for s in scores if s.metric == metric and s.given}, reverse=True)
@@ -53,7 +54,7 @@ def choose_columns(scores: Sequence[Score]) -> Columns:
     return [
         *(("correctness", given) for given in numbers("correctness")[:3]),
         *(("coverage", given) for given in numbers("coverage")[:2]),
-        *(("recall", given) for given in numbers("recall")[:1]),
+        *((metric, given) for metric in ("recall", "copies") for given in numbers(metric)[:1]),
     ]
 
 
@@ -61,8 +62,10 @@ def _group_scores(scores: Sequence[Score], columns: Columns) -> dict[str, dict[s
     """Group scores by posterior and attribute classifier into rows with a score or None for each column."""
     rows: dict[str, dict[str, _Row]] = {}
     for score, judge in zip(scores, classifier_names(scores), strict=True):
+        if score.protocol in _NO_COLUMNS:
+            continue
         row = rows.setdefault(_row_name(score), {}).setdefault(judge, [None] * len(columns))
-        if (score.metric, score.given) in columns and score.protocol != _POOLED:
+        if (score.metric, score.given) in columns:
             row[columns.index((score.metric, score.given))] = score
     return rows
 
@@ -84,11 +87,15 @@ def _format_cell(score: Score | None) -> "Cell":
 
 
 def _real_picture_cells(rows: dict[str, dict[str, _Row]], judge: str, columns: Columns) -> "list[Cell]":
-    """Return a classifier's row for real pictures: its accuracy, and the recall of half of them by the other half."""
+    """Return a classifier's row for real pictures: its accuracy, and recall and copies of held-out ones."""
     cells: list[Cell] = [""] * len(columns)
     for row in (by_judge[judge] for by_judge in rows.values() if judge in by_judge):
         for place, score in enumerate(row):
-            if score is not None and score.metric == "recall" and isinstance(score.details.get("ceiling"), float):
+            if (
+                score is not None
+                and score.metric in ("recall", "copies")
+                and isinstance(score.details.get("ceiling"), float)
+            ):
                 cells[place] = Number(score.details["ceiling"], score.details.get("ceiling_stderr"), "%")
             elif score is not None and score.judge_accuracy and place == 0:
                 cells[place] = Number(score.judge_accuracy["mean"], unit="%")
@@ -103,7 +110,7 @@ def final_table(scores: Sequence[Score], columns: Columns = COLUMNS) -> "tuple[l
     headings = [
         "pictures drawn from",
         *["judge"] * several,
-        *(f"{metric}, {given} words given" for metric, given in columns),
+        *(f"{metric}, {given} word{'s' * (given != 1)} given" for metric, given in columns),
     ]
     cells: list[list[Cell]] = [
         [name, *[judge] * several, *map(_format_cell, row)]

@@ -37,7 +37,10 @@ def offered(line: str) -> list[str]:
         ("mmgen eval m.safetensors --metric co", [name for name in metrics.names() if name.startswith("co")]),
         ("mmgen plot ", plots.names()),
         ("mmgen list objective te", ["telbo"]),
-        ("mmgen list presets quickstart/", ["quickstart/digits", "quickstart/pictures"]),
+        (
+            "mmgen list presets quickstart/",
+            [f"quickstart/{name}" for name in ("captions", "digits", "pictures", "plain-cvae")],
+        ),
         ("mmgen reproduce wu-", ["wu-figure3", "wu-table2"]),
         ("mmgen fit-aggregate m.safetensors --given ", ["attributes", "text", "nothing"]),
     ],

@@ -3,6 +3,7 @@
 from typing import Any
 
 from mmgen.cli._next_steps import describe_next_steps
+from mmgen.cli._quickstart_table import choose_columns, final_table
 from mmgen.results.score import Score
 
 
@@ -47,3 +48,15 @@ def test_a_better_rival_is_named_by_the_first_judge_alone() -> None:
     (line,) = describe_next_steps([*ours, *theirs])
     assert "3 given: 95.0 against 90.0 %" in line and "1 given" not in line
     assert describe_next_steps([*ours, score("prior", 95.0, run={"name": "model"})]) == []
+
+
+def test_the_table_has_a_row_for_the_rival_and_columns_for_every_number_of_words() -> None:
+    scores = [
+        score("aggregate", 90.0), score("aggregate", 80.0, 1), score("prior", 20.0),
+        score("prior", 85.0, run={"name": "plain-cvae"}), score("aggregate", 1.0, 3, "copies", protocol="features"),
+        score("aggregate", 2.0, 3, "copies", protocol="pixels", judge=""),
+    ]  # fmt: skip
+    columns, rows = final_table(scores, choose_columns(scores))
+    assert columns[1:] == ["correctness, 3 words given", "correctness, 1 word given", "copies, 3 words given"]
+    assert [row[0] for row in rows] == ["q_agg", "p(z), the prior", "plain conditional VAE"]
+    assert str(rows[0][-1]).startswith("1.0")

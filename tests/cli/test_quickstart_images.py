@@ -82,7 +82,7 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
     assert names.count("train-classifier") == 2 * judged
     assert names[-3:] == ["sample", "explore", "report"]
     asked = [stage.command_line for stage in planned if stage.arguments[0] == "eval"]
-    assert all(("--metric correctness" in command) == judged != ("retrieval" in command) for command in asked)
+    assert all(("--metric correctness" in command) == judged != ("--metric retrieval" in command) for command in asked)
     assert {stage.makes for stage in planned if stage.command == "eval"} < set(planned[-1].arguments)
     drawn = planned[-3].arguments
     assert given in [drawn[n + 1] for n, word in enumerate(drawn) if word == "--given"]
