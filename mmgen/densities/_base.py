@@ -105,13 +105,19 @@ class Family(ABC):
 
     by_likelihood: ClassVar[bool] = True
     """Whether a fit maximises log q, and draws with gradients and their log density are as fast as draws."""
-    training: ClassVar[Mapping[str, Any]] = {}
-    """Settings of training that a fit has by default."""
 
     @classmethod
     def example(cls) -> Self:
         """Return settings for the fast tests of :func:`mmgen.testing.check`; by default the default settings."""
         return cls()
+
+    def training_defaults(self, latent: LatentSpace | None) -> Mapping[str, Any]:
+        """Return settings of training that a fit has by default, by name.
+
+        Args:
+            latent: Space of z; None where the settings of the model do not determine it.
+        """
+        return {}
 
     @abstractmethod
     def build_density(self, latent: LatentSpace, context_size: int) -> Density:

@@ -37,6 +37,10 @@ class ModelSettings(Settings):
     """lambda of a term lambda / 2 |w|^2 of the weight matrices of p(y|z), y the attributes, in training (VE Appendix
     A.4), besides ``training.weight_decay``."""
 
+    def latent_space(self, data: "DataSettings") -> LatentSpace | None:
+        """Return the space of z if it is known without building the model; by default None."""
+        return None
+
 
 class MultimodalSettings(ModelSettings):
     """Settings of a multimodal VAE: sizes of z and of networks, and how posteriors are composed."""
@@ -82,9 +86,7 @@ class MultimodalSettings(ModelSettings):
         named = {key: {"name": name, **each} for key, each in networks.items() if isinstance(each, Mapping)}
         return {**values, **named}
 
-    @property
-    def latent(self) -> LatentSpace:
-        """Space of z."""
+    def latent_space(self, data: "DataSettings | None" = None) -> LatentSpace:
         size = self.latent_size
         return LatentSpace.flat(size) if isinstance(size, int) else LatentSpace.grid(*size)
 

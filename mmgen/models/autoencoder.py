@@ -62,6 +62,10 @@ class AutoencoderSettings(ModelSettings):
     text_network: TextNetwork | None = None
     """Widths of the networks from features to sentences; left out, small ones."""
 
+    def latent_space(self, data: DataSettings) -> LatentSpace | None:
+        shapes = [image.shape for image in data.images.values()]
+        return LatentSpace.grid(*self.codec.grid(shapes[0])) if self.codec and shapes else None
+
 
 class _PictureDecoder(nn.Module):
     """Decoder from z [B, D] to mean and spread of a quantised normal [B, 2 C, H, W]; the spread is one number.

@@ -82,7 +82,8 @@ class MultimodalVAE(GaussianModel):
     @classmethod
     def build(cls, settings: MultimodalSettings, demands: Demands, data: DataSettings) -> "MultimodalVAE":
         # What there is: networks by their settings, modalities by the data.
-        grid = settings.latent.single_grid
+        latent = settings.latent_space()
+        grid = latent.single_grid
         image_network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
         joint_image_network: ImageNetwork = build_member(
             mmgen.networks, settings.joint_image_network or settings.image_network, "model.joint_image_network"
@@ -106,7 +107,7 @@ class MultimodalVAE(GaussianModel):
         shared, outputs = _build_shared(settings)
         generated = {name: available[name] for name in demands.generates}
         sharing = [name for name, each in generated.items() if grid is None or not isinstance(each, Image)]
-        inputs = {name: outputs if name in sharing else settings.latent.size for name in generated}
+        inputs = {name: outputs if name in sharing else latent.size for name in generated}
         described = condition.description_size if condition else 0
         modalities, decoders = make_decoders(
             {name: size + described for name, size in inputs.items()}, generated, networks
@@ -114,7 +115,7 @@ class MultimodalVAE(GaussianModel):
 
         # Inference, with a network for each posterior that is asked for.
         parts = InferenceParts(
-            latent=settings.latent,
+            latent=latent,
             modalities={name: modality for name, modality in available.items() if name in needed},
             networks=networks,
             hidden=settings.hidden,
@@ -125,7 +126,7 @@ class MultimodalVAE(GaussianModel):
         )
         inference: Inference = mmgen.inference.get(settings.inference or demands.inference)(parts, demands.posteriors)
         _check_inference(settings.inference or demands.inference, inference, demands)
-        return cls(settings.latent, modalities, decoders, inference, condition, shared, sharing)
+        return cls(latent, modalities, decoders, inference, condition, shared, sharing)
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
@@ -213,10 +214,11 @@ class MultimodalVAE(GaussianModel):
 
 def _build_shared(settings: MultimodalSettings) -> tuple[nn.Module | None, int]:
     """Build the network between z and decoders (``model.shared``, or what reads words off a grid), and its outputs."""
-    grid = settings.latent.single_grid
+    latent = settings.latent_space()
+    grid = latent.single_grid
     if grid is None:
-        shared = SharedDecoder(settings.latent.size, settings.shared) if settings.shared else None
-        return shared, shared.outputs if shared else settings.latent.size
+        shared = SharedDecoder(latent.size, settings.shared) if settings.shared else None
+        return shared, shared.outputs if shared else latent.size
     if settings.shared:
         raise SettingsError(
             f"model.shared got settings, but networks that share layers lose the places of model.latent_size "

@@ -78,7 +78,9 @@ def fit_aggregate(
     target.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
     fitted = model.latent.of_layer(model.latent.top) if settings.aggregate.layers == "top" else model.latent
     settings.training.check_optimizer(lambda: settings.build(fitted).parameters())
-    precision = resolve_precision(settings.training.precision, fabric.device)
+    # Encodings are made once, for all fits: in full precision unless bf16 is asked for.
+    chosen = settings.training.precision
+    precision = resolve_precision("32-true" if chosen == "auto" else chosen, fabric.device)
     examples, seed = settings.aggregate.examples, settings.training.seed
     encoding_settings = Encoding(
         model_path, dataset_path, inputs, data.split, examples, seed, precision, data, described_examples

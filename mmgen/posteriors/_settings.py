@@ -167,7 +167,8 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     given: Given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
-    if by_family := settings.build_family().training:
+    latent = model.model.latent_space(model.data) if settings.aggregate.layers == "all" else None
+    if by_family := settings.build_family().training_defaults(latent):
         settings = validate(FitSettings, merge(merge(defaults, {"training": {**by_family}}), values))
     target, request = settings.build_target(), Request(given, model.data, objective)
     if given in model.data.observed and settings.aggregate.target["name"] != "aggregate":

@@ -37,18 +37,19 @@ def check_family(name: str) -> None:
     check_integral(name, None)
     check_samples(name)
     check_draws(name)
+    check_draws(name, LatentSpace.grid(1, 2, 2))
     check_precision(name)
 
 
-def make_random_density(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
+def make_random_density(name: str, latent: LatentSpace, attributes: Attributes | None) -> Aggregate:
     """Return a density with random weights, far from its initial state, in float64."""
     torch.manual_seed(3)
-    aggregate = Aggregate(LatentSpace.flat(latent_size), attributes, mmgen.densities.get(name).example()).double()
+    aggregate = Aggregate(latent, attributes, mmgen.densities.get(name).example()).double()
     with torch.no_grad():
         for parameter in aggregate.parameters():
             parameter.add_(0.03 * torch.randn_like(parameter))
-        aggregate.shift.copy_(torch.linspace(-0.5, 0.5, latent_size))
-        aggregate.scale.copy_(torch.linspace(0.7, 1.4, latent_size))
+        aggregate.shift.copy_(torch.linspace(-0.5, 0.5, latent.size))
+        aggregate.scale.copy_(torch.linspace(0.7, 1.4, latent.size))
     return aggregate
 
 
@@ -61,7 +62,7 @@ def _make_grid() -> tuple[torch.Tensor, float]:
 @torch.no_grad()
 def check_integral(name: str, attributes: Attributes | None) -> None:
     """Check that the density integrates to one over two dimensions, for each description and for none."""
-    aggregate = make_random_density(name, 2, attributes)
+    aggregate = make_random_density(name, LatentSpace.flat(2), attributes)
     grid, area = _make_grid()
     for row in range(3 if attributes else 1):
         condition = CONDITION[row : row + 1] if attributes else None
@@ -72,7 +73,7 @@ def check_integral(name: str, attributes: Attributes | None) -> None:
 @torch.no_grad()
 def check_samples(name: str) -> None:
     """Check that draws have the mean and standard deviation of the density, for each description of a batch."""
-    aggregate = make_random_density(name, 2, ATTRIBUTES)
+    aggregate = make_random_density(name, LatentSpace.flat(2), ATTRIBUTES)
     grid, _ = _make_grid()
     drawn = aggregate.sample(CONDITION, 6_000, torch.Generator().manual_seed(0))
     assert drawn.shape == (6_000, 3, 2)
@@ -85,9 +86,14 @@ def check_samples(name: str) -> None:
         torch.testing.assert_close(drawn[:, row].std(0), sd, atol=0.07, rtol=0)
 
 
-def check_draws(name: str) -> None:
-    """Check that equal generators give equal draws, and that reparameterised draws have gradients and weights."""
-    aggregate = make_random_density(name, 4, ATTRIBUTES)
+def check_draws(name: str, latent: LatentSpace | None = None) -> None:
+    """Check that equal generators give equal draws, and that reparameterised draws have gradients and weights.
+
+    Args:
+        name: The family.
+        latent: A space of four dimensions; by default a vector.
+    """
+    aggregate = make_random_density(name, latent or LatentSpace.flat(4), ATTRIBUTES)
     z = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     torch.testing.assert_close(z, again, rtol=0, atol=0)

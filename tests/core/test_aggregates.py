@@ -47,16 +47,17 @@ def test_samples_follow_the_density(name: str) -> None:
     densities.check_samples(name)
 
 
+@pytest.mark.parametrize("latent", [LatentSpace.flat(4), LatentSpace.grid(1, 2, 2)], ids=["vector", "grid"])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_contract(name: str) -> None:
-    densities.check_draws(name)
+def test_contract(name: str, latent: LatentSpace) -> None:
+    densities.check_draws(name, latent)
 
 
 @pytest.mark.parametrize("given", [ATTRIBUTES, None], ids=["attributes", "nothing"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_draws_come_with_their_density(name: str, given: Attributes | None) -> None:
     """sample_with_log_prob agrees with log_prob about its draws, and gives the gradients that both calls would."""
-    aggregate = make_random_density(name, 4, given)
+    aggregate = make_random_density(name, LatentSpace.flat(4), given)
     condition = CONDITION if given else None
     torch.manual_seed(2)
     z, weights, log_q = aggregate.sample_with_log_prob(condition, 3)
@@ -79,7 +80,7 @@ def test_densities_stay_in_full_precision_under_autocast(name: str) -> None:
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_flows_invert(name: str) -> None:
-    aggregate = make_random_density(name, 5, ATTRIBUTES)
+    aggregate = make_random_density(name, LatentSpace.flat(5), ATTRIBUTES)
     assert isinstance(aggregate.density, CouplingFlow)
     transform = aggregate.density.flow(
         ATTRIBUTES.describe(*(d["attributes"] for d in (CONDITION.values, CONDITION.present))).double()

@@ -127,6 +127,23 @@ def test_draws_and_densities_do_not_depend_on_how_they_are_cut_in_pieces(monkeyp
     assert found[0][1].shape == found[0][2].shape == (7, 5)
 
 
+@torch.no_grad()
+def test_random_probes_agree_with_the_exact_trace_within_their_error() -> None:
+    found = []
+    for probes in (None, 32):
+        torch.manual_seed(6)
+        family = RectifiedFlow(width=16, blocks=2, heads=2, density_steps=2, probes=probes)
+        density = family.build_density(LatentSpace.grid(2, 4, 4), 2).double().eval()
+        for parameter in density.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        u, context = torch.randn(3, 2, 32, dtype=torch.float64), torch.randn(2, 2, dtype=torch.float64)
+        assert isinstance(density, RectifiedFlowDensity)
+        found.append(density.log_prob_with_error(u, context))
+    (exact, none), (estimate, error) = found
+    assert none is None and error is not None and bool((error > 0).all())
+    assert float(((estimate - exact) / error).abs().max()) < 4
+
+
 def test_the_space_chooses_the_network() -> None:
     family = RectifiedFlow()
     assert isinstance(family.build_network(LatentSpace.flat(12), 3), VectorVelocityNetwork)

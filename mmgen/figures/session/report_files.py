@@ -131,11 +131,11 @@ def target_of(header: Header) -> dict[str, Any]:
 
 
 def latent_sizes(header: Header) -> str:
-    """Format the number of dimensions of a model's z: "10", or "100 and 50" for two layers."""
-    sizes = get_setting(header, "model", "latent_sizes")
-    return (
-        " and ".join(map(str, sizes)) if isinstance(sizes, list) else str(get_setting(header, "model", "latent_size"))
-    )
+    """Format the size of a model's z: "10", "100 and 50" for two layers, or "4x8x8" for a grid."""
+    sizes, size = (get_setting(header, "model", key) for key in ("latent_sizes", "latent_size"))
+    if isinstance(sizes, list):
+        return " and ".join(map(str, sizes))
+    return "x".join(map(str, size)) if isinstance(size, list) else str(size)
 
 
 def labels_in_latent(header: Header) -> tuple[str, ...]:
