@@ -26,6 +26,7 @@ def describe_next_steps(scores: Sequence[Score], larger: str = "") -> list[str]:
         Sentences of one line each; none without a score of correctness.
     """
     first = next((score.judge for score in scores if score.metric == "correctness"), None)
+    copied = _describe_copies(scores)
     scores = [score for score in scores if score.judge == first]
     rows = {name: _by_column(scores, name) for name in ("guided", "aggregate", PLAIN)}
     guided, fitted, plain = rows.values()
@@ -48,7 +49,21 @@ def describe_next_steps(scores: Sequence[Score], larger: str = "") -> list[str]:
             f"The plain conditional VAE draws more given words right ({'; '.join(ahead)}): look whether it varies what "
             "is left open (coverage)."
         )
-    return lines
+    return [*lines, *copied]
+
+
+def _describe_copies(scores: Sequence[Score]) -> list[str]:
+    """Return a sentence for each fitted posterior that copies more pictures than held-out pictures look like copies."""
+    copied: dict[str, Score] = {}
+    for score in scores:
+        if score.metric == "copies" and score.protocol == "pixels" and score.posterior in ("aggregate", "guided"):
+            copied.setdefault(score.source, score)  # with the most words given, which come first
+    return [
+        f"{source}: {score.number_with_unit} of its pictures nearly equal one of yours, of test pictures "
+        f"{score.details['ceiling']:.1f} %: look at them in the report; train for fewer steps, or add pictures."
+        for source, score in copied.items()
+        if score.details.get("low", 0.0) > score.details.get("ceiling", 100.0)
+    ]
 
 
 def _by_column(scores: Sequence[Score], row: str) -> dict[tuple[str, int], Score]:

@@ -31,8 +31,8 @@ Columns = Sequence[tuple[str, int]]
 
 COLUMNS: Columns = (("correctness", 4), ("correctness", 3), ("coverage", 3), ("recall", 3))
 _COMPARED = (("correctness", 4), ("coverage", 3), ("recall", 3))
-_NO_COLUMNS = ("pooled", "pixels")
-"""Protocols that are no columns: recall of all descriptions together, copies by pixels."""
+_POOLED = "pooled"  # recall of all descriptions together, which is no column
+_PIXELS = "pixels"  # copies by pixels, which are in the rows of all judges
 
 _Row = list[Score | None]
 
@@ -62,11 +62,15 @@ def _group_scores(scores: Sequence[Score], columns: Columns) -> dict[str, dict[s
     """Group scores by posterior and attribute classifier into rows with a score or None for each column."""
     rows: dict[str, dict[str, _Row]] = {}
     for score, judge in zip(scores, classifier_names(scores), strict=True):
-        if score.protocol in _NO_COLUMNS:
+        if score.metric == "copies":
             continue
         row = rows.setdefault(_row_name(score), {}).setdefault(judge, [None] * len(columns))
-        if (score.metric, score.given) in columns:
+        if (score.metric, score.given) in columns and score.protocol != _POOLED:
             row[columns.index((score.metric, score.given))] = score
+    for score in scores:
+        if score.metric == "copies" and score.protocol == _PIXELS and (score.metric, score.given) in columns:
+            for row in rows.get(_row_name(score), {}).values():
+                row[columns.index((score.metric, score.given))] = score
     return rows
 
 

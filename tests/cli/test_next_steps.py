@@ -59,4 +59,16 @@ def test_the_table_has_a_row_for_the_rival_and_columns_for_every_number_of_words
     columns, rows = final_table(scores, choose_columns(scores))
     assert columns[1:] == ["correctness, 3 words given", "correctness, 1 word given", "copies, 3 words given"]
     assert [row[0] for row in rows] == ["q_agg", "p(z), the prior", "plain conditional VAE"]
-    assert str(rows[0][-1]).startswith("1.0")
+    assert str(rows[0][-1]).startswith("2.0")
+
+
+def test_copies_above_those_of_test_pictures_are_said() -> None:
+    def copies(low: float, posterior: str = "aggregate", protocol: str = "pixels") -> Score:
+        details = {"low": low, "ceiling": 1.0}
+        return score(posterior, 8.0, metric="copies", judge="", protocol=protocol, details=details)
+
+    fitted = score("aggregate", 99.0, by_attribute={"colour": 99.0}, judge_accuracy=READ)
+    (line,) = describe_next_steps([fitted, copies(5.0)])
+    assert line.startswith("q_agg: 8.0 ± 1.0 % of its pictures nearly equal one of yours, of test pictures 1.0 %")
+    for few in (copies(0.5), copies(5.0, "retrieval"), copies(5.0, protocol="features")):
+        assert describe_next_steps([fitted, few]) == []

@@ -14,7 +14,7 @@ import pytest
 
 from mmgen.cli import _runs, quickstart
 from mmgen.cli._main import command_names, load_command
-from mmgen.cli._quickstart_table import describe_differences, final_table, read_scores
+from mmgen.cli._quickstart_table import choose_columns, describe_differences, final_table, read_scores
 from mmgen.core.errors import MmgenError
 from mmgen.results.score import Score
 from tests.experiments.files import write_data
@@ -162,6 +162,25 @@ def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
     )
     alike = [replace(score, judge="small") for score in scores]  # of one architecture: told apart
     assert [row[1] for row in final_table(alike)[1]][:2] == ["small a", "small b"]
+
+
+def test_copies_by_pixels_are_in_the_rows_of_all_judges() -> None:
+    first, second = ({"judge": one, "judge_accuracy": {"mean": 94.0}, "network": one} for one in ("a", "b"))
+    named = {"metric": "copies", "posterior": "retrieval", "details": {"ceiling": 1.0, "ceiling_stderr": 0.25}}
+    scores = [
+        scored(posterior="retrieval", value=99.0, **first),
+        scored(posterior="retrieval", value=98.0, **second),
+        scored(value=100.0, protocol="pixels", **named),
+        scored(value=70.0, protocol="features", **named, **first),
+    ]
+    columns = choose_columns(scores)
+    assert columns == [("correctness", 4), ("copies", 4)]
+    assert [[str(cell) for cell in row] for row in final_table(scores, columns)[1]] == [
+        ["retrieval", "a", "99.0 ± 0.5 %", "100.0 ± 0.5 %"],
+        ["retrieval", "b", "98.0 ± 0.5 %", "100.0 ± 0.5 %"],
+        ["(real pictures)", "a", "94.00 %", "1.00 ± 0.25 %"],
+        ["(real pictures)", "b", "94.00 %", "1.00 ± 0.25 %"],
+    ]
 
 
 def test_recall_stands_wherever_coverage_does() -> None:
