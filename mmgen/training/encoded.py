@@ -8,6 +8,7 @@ from mmgen.core.seeding import torch_generator
 from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Examples, Model
 from mmgen.training.batches import Rows, fits_in_memory
+from mmgen.training.masked import MaskedRows
 
 __all__ = ["EncodedRows", "choose_examples", "encode_once"]
 
@@ -62,6 +63,9 @@ def encode_once(rows: Rows, model: Model, data: DataSettings) -> Rows:
     Pictures whose pixels are drawn anew in every view, and more encodings than memory holds, are encoded at each step.
     """
     if not model.encodes_once:
+        return rows
+    if isinstance(rows, MaskedRows):  # whose examples may come several times
+        rows.rows = encode_once(rows.rows, model, data)
         return rows
     described = data.modalities[model.encodes_once]
     changes = isinstance(described, ImageDescription) and described.layout == "probabilities"

@@ -18,11 +18,12 @@ from mmgen.core.errors import SettingsError
 from mmgen.modalities import all_present
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.models import DataSettings, Demands, Model, build_model
+from mmgen.models import DataSettings, Demands, build_model
 from mmgen.models.autoencoder import Autoencoder, AutoencoderSettings
 from mmgen.objectives.reader import Reader
 from mmgen.training.batches import DatasetRows
-from mmgen.training.encoded import EncodedRows
+from mmgen.training.encoded import EncodedRows, encode_once
+from mmgen.training.masked import MaskedRows
 from mmgen.training.model_run import load_model
 from tests.codecs.conftest import TINY
 from tests.program import within
@@ -193,7 +194,7 @@ def test_a_run_that_starts_from_another_keeps_its_weights_and_facts(pictures: Pa
 def test_encodings_do_not_depend_on_batches(pictures: Path, tiny: Path) -> None:
     path = tiny.parent / "m.safetensors"
     train(pictures, path, "--set", f"model.weights={tiny}", steps=0)
-    model: Model = load_model(path)[2]
+    _, settings, model = load_model(path)
     with Dataset.open(pictures) as dataset:
         rows = DatasetRows.open_split(dataset, "iid", "train", torch.device("cpu"))
         one, other = EncodedRows(rows, model), EncodedRows(rows, model)
@@ -203,6 +204,12 @@ def test_encodings_do_not_depend_on_batches(pictures: Path, tiny: Path) -> None:
         exact = model.posterior(rows.batch(torch.arange(8)), ("image",)).mean
         torch.testing.assert_close(together, exact, rtol=1e-3, atol=1e-3)
         assert torch.equal(one.batch(torch.tensor([3, 3])).values["image"][1], together[3])
+        hidden = {"attributes": np.array([False, True])}
+        masked = encode_once(MaskedRows(rows, np.array([3, 3]), hidden), model, settings.data)
+        assert isinstance(masked, MaskedRows) and isinstance(masked.rows, EncodedRows)
+        batch = masked.batch(torch.arange(2))
+        assert torch.equal(batch.values["image"], together[[3, 3]])
+        assert batch.present["attributes"][:, 0].tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
