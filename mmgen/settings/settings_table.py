@@ -100,6 +100,8 @@ def _format_type(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> st
         return _format_type(definitions[value["$ref"].rsplit("/", 1)[1]], definitions)
     if "anyOf" in value:
         return " or ".join(dict.fromkeys(_format_type(one, definitions) for one in value["anyOf"]))
+    if "discriminator" in value:
+        return f"table with name {', '.join(value['discriminator']['mapping'])}"
     if "enum" in value:
         return " or ".join(map(_format_default, value["enum"]))
     if "const" in value:
