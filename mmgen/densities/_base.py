@@ -105,6 +105,8 @@ class Family(ABC):
 
     by_likelihood: ClassVar[bool] = True
     """Whether a fit maximises log q, and draws with gradients and their log density are as fast as draws."""
+    few_candidates: ClassVar[int | None] = None
+    """Candidates of a guided draw by default, for families whose draws are slow; None for fast ones."""
 
     @classmethod
     def example(cls) -> Self:

@@ -255,6 +255,7 @@ class RectifiedFlow(Family):
     """Rectified flows: straight paths from noise to encodings, with classifier-free guidance (cfg)."""
 
     by_likelihood: ClassVar[bool] = False
+    few_candidates: ClassVar[int | None] = 8
 
     width: Annotated[int, Field(ge=1)] | None = None
     """Width of the blocks of the velocity network; left out, 128, or 192 where z is a grid."""

@@ -10,6 +10,7 @@ from mmgen.artifacts import Header, parent_record
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.samples import write_samples
 from mmgen.generation.draws import Draws
+from mmgen.posteriors import Guided
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
@@ -49,17 +50,14 @@ def save_samples(
             return flatten(sampled)
         return np.rint(np.clip(flatten(sampled), 0, 1) * 255).astype(np.uint8)
 
+    guided = loaded.guided_posterior(draws.posterior) if draws.guidance else None
     settings: dict[str, Any] = {
         "posterior": draws.posterior,
         **(loaded.posteriors[draws.posterior].weights if draws.posterior in loaded.posteriors else {}),
         "number": each,
         "given": draws.descriptions.format_texts(loaded),
         **({"guidance": draws.guidance.weight, "base": draws.guidance.base} if draws.guidance else {}),
-        **(
-            {"effective": loaded.guidance.effective, "candidates": loaded.guidance.candidates}
-            if draws.guidance and not loaded.guidance.steers
-            else {}
-        ),
+        **({"effective": guided.effective, "candidates": guided.candidates} if isinstance(guided, Guided) else {}),
         **(start or {}),
     }
     captions = None if draws.descriptions.tokens is None else np.repeat(draws.descriptions.tokens, each, axis=0)

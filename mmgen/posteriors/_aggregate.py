@@ -106,7 +106,7 @@ class Aggregate(nn.Module):
                 blank, present = described.values_and_presence(torch.zeros(2, *described.event_shape))
                 condition.features(self.reader.eval(), blank, present)
         self.density = family.build_density(latent, width)
-        self.by_likelihood = family.by_likelihood
+        self.by_likelihood, self.few_candidates = family.by_likelihood, family.few_candidates
         self.networks = networks()
         # z = shift + scale * u: densities are over latents u of zero mean and unit variance.
         self.register_buffer("shift", torch.zeros(latent.size))

@@ -18,11 +18,14 @@ class CandidateStatistics:
 
     Args:
         guidance: The guidance.
+        effective: Effective sample size to reach.
+        candidates: Largest number of candidates.
         pooled: Whether all descriptions share one pool of candidates.
     """
 
-    def __init__(self, guidance: Guidance, pooled: bool) -> None:
+    def __init__(self, guidance: Guidance, effective: float, candidates: int, pooled: bool) -> None:
         self._guidance, self._pooled = guidance, pooled
+        self._least, self._limit = effective, candidates
         self._effective: list[float] = []
         self._few: list[float] = []
         self._alike = 0
@@ -33,7 +36,7 @@ class CandidateStatistics:
         self._effective.append(resampled.effective)
         self._most = max(self._most, resampled.candidates)
         self._alike += resampled.effective > _ALIKE * resampled.candidates
-        least = self._guidance.effective
+        least = self._least
         # If the effective size of a pool is less than the number of draws, these repeat each other.
         if resampled.effective < (max(least, draws) if self._pooled else least):
             self._few.append(resampled.effective)
@@ -47,14 +50,14 @@ class CandidateStatistics:
             "smallest_effective_sample_size": min(self._effective),
             "median_effective_sample_size": float(np.median(self._effective)),
             "candidates": self._most,
-            "wanted_effective_sample_size": self._guidance.effective,
-            "most_candidates": self._guidance.candidates,
+            "wanted_effective_sample_size": self._least,
+            "most_candidates": self._limit,
         }
 
     @property
     def _more_candidates_option(self) -> str:
         """Option that asks for the same guidance with four times as many candidates."""
-        return f"--guidance {replace(self._guidance, candidates=min(4 * self._guidance.candidates, 2**20))}"
+        return f"--guidance {replace(self._guidance, candidates=min(4 * self._limit, 2**20))}"
 
     @property
     def notices(self) -> list[str]:

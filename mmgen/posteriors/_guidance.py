@@ -15,8 +15,6 @@ __all__ = ["BALANCED", "CFG", "GRADIENT", "MOST", "NO_GUIDANCE", "AnyGuidance", 
 
 MOST = 1e6
 """Largest weight, with which only the likeliest candidate is drawn."""
-EFFECTIVE, CANDIDATES = 10.0, 4096
-"""Default effective sample size of candidates to reach, and default largest number of candidates."""
 _MOST_CANDIDATES = 2**20
 _CANDIDATES = ("effective", "candidates")
 BALANCED, CFG, GRADIENT = "balanced", "cfg", "gradient"
@@ -33,8 +31,8 @@ class Guidance:
         method: "" for candidates weighted by p(y|z)^w; "balanced" where unspecified attributes also keep their shares
             (:mod:`mmgen.posteriors._balance`); "cfg" for classifier-free guidance (:mod:`mmgen.posteriors._cfg`);
             "gradient" for that of w log p(y|z) on the path of a flow (:mod:`mmgen.posteriors._gradient`).
-        effective: Effective sample size of candidates to reach, on average over draws.
-        candidates: Largest number of candidates of each draw; smallest number of shared draws.
+        effective: Effective sample size of candidates to reach, on average over draws; None for the posterior's own.
+        candidates: Largest number of candidates of each draw, smallest number of shared draws; None likewise.
         start, end: Part of the path of a flow, within 0 (noise) and 1, on which "cfg" and "gradient" act.
 
     Example:
@@ -48,8 +46,8 @@ class Guidance:
 
     weight: float = 0.0
     method: str = ""
-    effective: float = EFFECTIVE
-    candidates: int = CANDIDATES
+    effective: float | None = None
+    candidates: int | None = None
     start: float = 0.0
     end: float = 1.0
 
@@ -66,8 +64,8 @@ class Guidance:
         parts = [self.method] if self.steers else []
         parts += [short if float(short) == self.weight else repr(self.weight)]
         parts += [BALANCED] if self.method == BALANCED else []
-        parts += [f"effective={self.effective:g}"] if self.effective != EFFECTIVE else []
-        parts += [f"candidates={self.candidates}"] if self.candidates != CANDIDATES else []
+        parts += [f"effective={self.effective:g}"] if self.effective is not None else []
+        parts += [f"candidates={self.candidates}"] if self.candidates is not None else []
         parts += [f"start={self.start:g}"] if self.start else []
         parts += [f"end={self.end:g}"] if self.end != 1 else []
         return ":".join(parts)

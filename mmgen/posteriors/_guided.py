@@ -30,13 +30,15 @@ from mmgen.descriptions import OPERATORS, Expression
 from mmgen.posteriors._balance import Balance, Candidates, description_key
 from mmgen.posteriors._candidates import Resampled, SharedDraws, log_mean_weight, resample
 from mmgen.posteriors._counts import CandidateStatistics
-from mmgen.posteriors._guidance import BALANCED, CANDIDATES, Guidance
+from mmgen.posteriors._guidance import BALANCED, Guidance
 from mmgen.posteriors._likelihood import WordLikelihood
 from mmgen.posteriors._posterior import GuidedPosterior, Posterior
 from mmgen.results.naming import GuidanceReport, Weights
 
 __all__ = ["Guided", "Pools"]
 
+_EFFECTIVE, _CANDIDATES = 10.0, 4096
+"""Effective sample size of candidates to reach, and largest number of candidates, by default."""
 _POOLS = 2
 """Largest number of cached pools."""
 _ERROR = 0.01
@@ -57,6 +59,10 @@ class Guided(GuidedPosterior):
         guidance: w > 0, the number of candidates, and whether unspecified attributes keep their shares.
         seed: Seed of the shared draws, if the base reads no description, and of the draws for balancing.
         pools: Cache of draws from unconditional densities, shared by all weights of guidance.
+
+    Attributes:
+        effective: Effective sample size of candidates to reach.
+        candidates: Largest number of candidates.
 
     Raises:
         UsageError: Balance is requested, but the model generates no attributes or the base was fitted with guidance.
@@ -82,7 +88,10 @@ class Guided(GuidedPosterior):
             )
         self._seed = seed
         self._pools = {} if pools is None else pools
-        self._statistics = CandidateStatistics(guidance, pooled=base.is_unconditional)
+        few = None if base.is_unconditional or guidance.effective or guidance.candidates else base.few_candidates
+        self.effective = guidance.effective or (1.0 if few else _EFFECTIVE)
+        self.candidates = guidance.candidates or few or _CANDIDATES
+        self._statistics = CandidateStatistics(guidance, self.effective, self.candidates, base.is_unconditional)
         self._normalisers: dict[bytes, tuple[float, float]] = {}
         self._balance = Balance(likelihood, self._draw_candidates) if guidance.method == BALANCED else None
         self._expression: Expression | None = None
@@ -203,10 +212,10 @@ class Guided(GuidedPosterior):
                 lambda count: base.draw(words, count, generator)[:, 0],
                 lambda z: self._log_weight(z, words, expression),
                 n,
-                self.guidance.effective,
+                self.effective,
                 _LATENTS,
                 generator,
-                self.guidance.candidates,
+                self.candidates,
             )
         self._statistics.add(chosen, n)
         return chosen.z[:, None]
@@ -234,9 +243,7 @@ class Guided(GuidedPosterior):
     @property
     def _shared_draws(self) -> SharedDraws:
         """Pool of draws from an unconditional posterior that guidance starts from."""
-        more = (
-            f", {self.guidance.candidates}" if self.guidance.candidates > CANDIDATES else ""
-        )  # its pool may be larger
+        more = f", {self.candidates}" if self.candidates > _CANDIDATES else ""  # its pool may be larger
         known, key = self._pools, (self.name + more, self._seed)
         if key not in known:
             while len(known) >= _POOLS:
@@ -252,7 +259,7 @@ class Guided(GuidedPosterior):
             known[key] = SharedDraws.draw(
                 lambda count: self.unguided.draw(description, count, generator)[:, 0],
                 self.size,
-                self.guidance.candidates,
+                self.candidates,
             )
         return known[key]
 

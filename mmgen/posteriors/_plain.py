@@ -125,6 +125,10 @@ class Fitted(Posterior):
         return self.aggregate.log_prob_with_error(z, words)
 
     @property
+    def few_candidates(self) -> int | None:
+        return self.aggregate.few_candidates
+
+    @property
     def log_density_cost(self) -> float:
         return self.aggregate.density.log_prob_cost
 

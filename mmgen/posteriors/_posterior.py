@@ -80,6 +80,11 @@ class Posterior(ABC):
         return self.log_density(z, words), None
 
     @property
+    def few_candidates(self) -> int | None:
+        """Number of candidates of a guided draw by default, where draws are slow; None where they are fast."""
+        return None
+
+    @property
     def log_density_cost(self) -> float:
         """Floating-point operations of one log density, roughly; 0 for densities that cost next to nothing."""
         return 0.0

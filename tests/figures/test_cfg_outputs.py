@@ -88,6 +88,26 @@ def test_guidance_of_flows_in_python(flows: Path, method: str) -> None:
     assert density.shape == (4, 1) and bool(density.isfinite().all())
 
 
+def test_a_flow_chooses_among_few_candidates_by_default(flows: Path, readers: Path, tmp_path: Path) -> None:
+    """Their draws are slow; the number is in the file, and more are drawn where they are asked for."""
+    for file, guidance, expected in (
+        (flows / "attributes.safetensors", "3", (8, 1.0)),
+        (flows / "attributes.safetensors", "3:candidates=4", (4, 10.0)),
+        (flows / "attributes.safetensors", "3:effective=2", (4096, 2.0)),
+        (readers / "elbo-attributes.safetensors", "3", (4096, 10.0)),
+        (flows / "nothing.safetensors", "3", (4096, 10.0)),  # from a pool that all descriptions share
+    ):
+        samples = tmp_path / f"{file.stem}-{guidance.replace(':', '-')}.h5"
+        assert exit_code("sample", file, "--given", "colour=red", "--guidance", guidance, "-n", "2", "-o", samples) == 0
+        settings = read_header(samples).settings
+        assert (settings["candidates"], settings["effective"]) == expected
+    model = mmgen.load(flows / "attributes.safetensors").guided(3)
+    posterior = model.guided_posterior("aggregate")
+    posterior.sample(model.describe("colour=red"), 5, torch.Generator().manual_seed(0))
+    assert posterior.diagnostics["candidates"] == 8
+    assert "found few latents" not in posterior.report.notice
+
+
 def test_gradients_raise_what_the_model_reads(flows: Path) -> None:
     model = mmgen.load(flows / "attributes.safetensors")
     guided = model.guided("gradient:20")
