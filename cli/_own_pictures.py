@@ -37,6 +37,8 @@ _GUIDANCE = {"attributes": "cfg:1.5", "captions": "3"}
 """Guidance of the quickstart by kind of description."""
 _DESCRIPTIONS = 3  # descriptions in the picture
 _LATENT_SIZE = 32
+_PLAIN_BETA, _PLAIN_SIDE = 10.0, 64
+"""Weight of the divergence of the plain conditional VAE, and the height and width of pictures that it suits."""
 _LARGE = 48  # pixels from which pictures justify the larger size
 _STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the model or judge on one of two idle cores
 _SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # a step of the second judge
@@ -70,6 +72,11 @@ class Sizes:
     draws: int = 24
     queries: int = 100
     pictures: int = 6
+
+    @property
+    def plain_beta(self) -> float:
+        """Weight of the divergence of the plain conditional VAE, which grows with the number of pixels."""
+        return _PLAIN_BETA * (self.side / _PLAIN_SIDE) ** 2
 
     def minutes(self, has_judge: bool, jobs: int) -> int:
         """Return the approximate duration on two cores, in minutes."""
@@ -225,6 +232,7 @@ def plan_stages(
         "images": str(images.absolute()),
         "attributes": ", ".join(survey.attributes),
         "descriptions": frequent_descriptions(survey),
+        "plain_beta": sizes.plain_beta,
         "given_counts": ",".join(map(str, counts)),
         "guidance": _GUIDANCE["attributes" if survey.attributes and survey.captions is None else "captions"],
         "seed": seed,
