@@ -92,6 +92,9 @@ class Provenance:
         if score.posterior not in evaluation.posteriors or score.posterior == RETRIEVAL:
             return score
         source = loaded.posteriors[score.posterior]
+        if source.is_fitted:
+            fit = dict(loaded.header.settings.get("aggregate") or {})
+            score = replace(score, family=str(dict(fit.get("family") or {}).get("name", "")))
         weights = source.weights
         if "guidance" not in weights:
             base = LEARNED_PRIOR if source.is_fitted and source.is_unconditional else ""

@@ -28,8 +28,8 @@ _RUN = ("name", "settings", "seed")
 _DIGITS = 4  # decimals of the values of points in a file
 
 _OPTIONAL_FIELDS = (
-    "guidance", "base", "run", "guidance_method", "conditions", "seed", "points", "by_attribute", "judge", "warnings",
-    "details",
+    "guidance", "base", "run", "guidance_method", "family", "conditions", "seed", "points", "by_attribute", "judge",
+    "warnings", "details",
 )  # fmt: skip
 """Fields that a JSON line leaves out if they are empty."""
 
@@ -94,6 +94,7 @@ class Score:
             differ only in their seed, and "seed"; {} if unknown.
         guidance_method: Method of guidance of a guided posterior: "" for p(y|z)^w, "balanced", "cfg" or "gradient"; see
             :func:`mmgen.results.naming.posterior_name`.
+        family: Family of the fitted density that was measured, such as "rectified-flow"; "" for others.
         conditions: Conditions that scores must share to be compared, by name: "split", "part", "samples", and others
             of the metric; "content" if the data are not the published dataset.
         seed: Seed of the evaluation: of the choice of queries and points, and of draws.
@@ -123,6 +124,7 @@ class Score:
     base: str = ""
     run: dict[str, str] = field(default_factory=dict)
     guidance_method: str = ""
+    family: str = ""
     conditions: dict[str, str] = field(default_factory=dict)
     seed: int | None = None
     points: ExampleValues | None = None

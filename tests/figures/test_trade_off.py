@@ -253,3 +253,40 @@ def test_of_several_judges_of_the_same_pictures_the_first_is_shown(tmp_path: Pat
     alone = pair(70.0, 80.0, "true", text_weight=1.0, ids={"judge": "attentive", "aggregate": "t1"})
     with pytest.raises(UsageError, match="with the same judge, got several"):
         compute_trade_off(read_scores(write(tmp_path / "mixed.jsonl", both, alone)), BOTH)
+
+
+def test_each_family_has_a_curve_for_each_method_of_guidance(tmp_path: Path) -> None:
+    """Two fits to one model by different families; what no other point exceeds is ringed."""
+    flow = {"family": "rectified-flow", "ids": {"aggregate": "rf"}}
+    lines = [
+        pair(86.7, 79.4, family="realnvp"),
+        pair(94.1, 61.9, family="realnvp", guidance=3.0, guidance_method="balanced"),
+        pair(88.5, 75.7, **flow),
+        pair(92.8, 64.0, guidance=0.25, guidance_method="cfg", **flow),
+        pair(94.9, 52.2, guidance=0.5, guidance_method="cfg", **flow),
+        pair(93.8, 66.0, guidance=3.0, **flow),
+    ]
+    path = write(tmp_path / "f.jsonl", *lines)
+    trade = compute_trade_off(read_scores(path), BOTH)
+    found = {curve.label: [point.weight for point in curve.points] for curve in trade.curves}
+    assert found == {
+        "q_agg, realnvp, guided, balanced": [0.0, 3.0],
+        "q_agg, rectified-flow, guided": [0.0, 3.0],
+        "q_agg, rectified-flow, guided, cfg": [0.0, 0.25, 0.5],
+    }
+    assert sorted(point.y for point in trade.best) == [86.7, 88.5, 93.8, 94.1, 94.9]
+    picture, _ = draw_plot("trade-off", [path])
+    assert "Ringed: no other point is higher on both axes" in picture.caption
+    assert isinstance(picture.drawn, Figure)
+    (axes,) = picture.drawn.axes
+    words = [text.get_text() for text in axes.texts]
+    assert {"q_agg, realnvp", "q_agg, rectified-flow", "cfg 0.5"} <= set(words)
+    rings = [line for line in axes.lines if line.get_fillstyle() == "none" and line.get_markersize() == 13]
+    assert [len(line.get_xdata()) for line in rings] == [5]
+
+
+def test_one_family_alone_is_not_named(tmp_path: Path) -> None:
+    (curve,) = compute_trade_off(
+        read_scores(write(tmp_path / "o.jsonl", pair(86.7, 79.4, family="realnvp"))), BOTH
+    ).curves
+    assert curve.label == "q_agg"

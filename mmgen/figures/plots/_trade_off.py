@@ -77,11 +77,17 @@ class Curve:
     points: tuple[Point, ...]
     text_weight: float | None = None
     method: str = ""
+    family: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the unguided posterior, with its family if there are several."""
+        return _NAMES.get(self.posterior, self.posterior) + (f", {self.family}" if self.family else "")
 
     @property
     def label(self) -> str:
         """Label beside the curve: the name of the posterior."""
-        name = _NAMES.get(self.posterior, self.posterior)
+        name = self.name
         if self.text_weight is not None:
             name += f"(w = {self.text_weight:g})"
         return name + (", guided" if self.guided else "") + (f", {self.method}" if self.method else "")
@@ -89,7 +95,7 @@ class Curve:
     def point_label(self, point: Point) -> str:
         """Format the label of a point of the curve: its weight of guidance, or the name of the unguided posterior."""
         if self.guided and not point.weight:
-            return _NAMES.get(self.posterior, self.posterior)
+            return self.name
         return (
             guidance_label(point.weight, self.method.split(":")[0]) if self.guided or self.posterior == "true" else ""
         )
@@ -104,6 +110,7 @@ class TradeOff:
         x: The horizontal axis.
         curves: Curves, those with the highest sum of both scores first.
         corner: Scores of real pictures (x, y); None if unknown.
+        best: Points that no other one exceeds on both axes.
         models: Largest number of models behind a point.
         unpaired: Posteriors left out since they lack one of the two scores.
     """
@@ -112,6 +119,7 @@ class TradeOff:
     x: Axis
     curves: tuple[Curve, ...]
     corner: tuple[float | None, float | None]
+    best: tuple[Point, ...]
     models: int
     unpaired: tuple[str, ...]
 
@@ -133,14 +141,14 @@ def choose_axes(metrics: Sequence[str]) -> tuple[str, str]:
     return metrics[0], _PARTNERS[metrics[0]]
 
 
-Key = tuple[str, float | None, float, str]
-"""Posterior, text weight (of q_true only), weight of guidance, method of guidance."""
+Key = tuple[str, float | None, float, str, str]
+"""Posterior, text weight (of q_true only), weight of guidance, method of guidance, family of the fitted density."""
 
 
 def _posterior_key(score: Score) -> Key:
     posterior = score.base if score.posterior == "guided" else score.posterior
     weight = score.text_weight or 1.0 if posterior == "true" else None
-    return posterior, weight, score.guidance or 0.0, score.guidance_method
+    return posterior, weight, score.guidance or 0.0, score.guidance_method, score.family
 
 
 def _model_and_fit(score: Score, key: Key) -> tuple[str, str]:
@@ -183,7 +191,7 @@ def _by_posterior(scores: Sequence[Score]) -> ScoresByPosterior:
     for key, by_files in found.items():
         models = [model for model, _ in by_files]
         if len(set(models)) < len(models):
-            name = Curve(key[0], bool(key[2]), (), method=key[3]).label
+            name = Curve(key[0], bool(key[2]), (), method=key[3], family=key[4]).label
             raise UsageError(
                 f"trade-off got scores of several fits of {name} with the same weight to one model; name scores of one "
                 "fit"
@@ -240,29 +248,47 @@ def compute_trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trad
     for group in kept:
         _check_comparable([group])
     alone = sorted(
-        {Curve(key[0], bool(key[2]), (), method=key[3]).label for key in (ys.keys() | xs.keys()) - points.keys()}
+        {
+            Curve(key[0], bool(key[2]), (), method=key[3], family=key[4]).label
+            for key in (ys.keys() | xs.keys()) - points.keys()
+        }
     )
     every = [score for group in kept for by_files in group.values() for score in by_files.values()]
     corner = (_score_of_real_pictures(every, x), _score_of_real_pictures(every, y))
-    return TradeOff(y, x, _curves(points), corner, max(point.models for point in points.values()), tuple(alone))
+    most = max(point.models for point in points.values())
+    return TradeOff(y, x, _curves(points), corner, _best_points([*points.values()]), most, tuple(alone))
+
+
+def _best_points(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Return the points that no other one exceeds on both axes."""
+    return tuple(
+        point
+        for point in points
+        if not any(
+            other.x >= point.x and other.y >= point.y and (other.x, other.y) != (point.x, point.y) for other in points
+        )
+    )
 
 
 def _curves(points: Mapping[Key, Point]) -> tuple[Curve, ...]:
     """Join the points to a curve for each posterior; guided curves start at the unguided point."""
     curves = []
-    for posterior in sorted({key[0] for key in points}):
-        own = {key: point for key, point in points.items() if key[0] == posterior}
+    for posterior, family in sorted({(key[0], key[4]) for key in points}):
+        own = {key: point for key, point in points.items() if (key[0], key[4]) == (posterior, family)}
+        several = len({key[4] for key in points if key[0] == posterior}) > 1
+        shown = family if several else ""
         if posterior == "true":
             plain = [point for key, point in own.items() if not key[2]]
             if plain:
-                curves.append(Curve(posterior, False, _sort_by_weight(plain)))
+                curves.append(Curve(posterior, False, _sort_by_weight(plain), family=shown))
             for weight, how in sorted({(key[1] or 0.0, key[3]) for key in own if key[2]}):
                 guided = [point for key, point in own.items() if key[1] == weight and key[2] and key[3] == how]
-                curves.append(Curve(posterior, True, _sort_by_weight(guided), weight, how))
+                curves.append(Curve(posterior, True, _sort_by_weight(guided), weight, how, shown))
         else:
             for how in sorted({key[3] for key in own if key[2]} or {""}):
                 line = [point for key, point in own.items() if not key[2] or key[3] == how]
-                curves.append(Curve(posterior, any(key[2] for key in own), _sort_by_weight(line), method=how))
+                is_guided = any(key[2] for key in own)
+                curves.append(Curve(posterior, is_guided, _sort_by_weight(line), method=how, family=shown))
     return tuple(sorted(curves, key=lambda curve: -max(point.x + point.y for point in curve.points)))
 
 

@@ -62,7 +62,7 @@ def _recipe_of_datasets(sessions: Sequence[Session]) -> str:
 
 
 def _format_title(trade: TradeOff) -> str:
-    words = {"correctness": "right", "coverage": "varied", "precision": "like real pictures", "recall": "as varied"}
+    words = {"correctness": "right", "coverage": "varied", "precision": "like real pictures", "recall": "varied"}
     return f"How {words.get(trade.y.metric, trade.y.metric)} and how {words.get(trade.x.metric, trade.x.metric)}"
 
 
@@ -71,7 +71,7 @@ def _format_caption(trade: TradeOff, published: Published) -> str:
         f"Upward {trade.y.metric}{trade.y.given_text}, to the right {trade.x.metric}{trade.x.given_text}; both in %."
     ]
     if any(curve.point_label(point) for curve in trade.curves for point in curve.points):
-        said.append("Along each curve w, the power of p(y|z), grows.")
+        said.append("Along each curve the weight of guidance grows.")
     counts = sorted({point.models for curve in trade.curves for point in curve.points})
     if trade.models > 1:
         number = " or ".join(map(str, counts))
@@ -87,6 +87,8 @@ def _format_caption(trade: TradeOff, published: Published) -> str:
         }
         parts = [real.get(axis.metric, axis.metric) for axis in (trade.y, trade.x)]
         said.append(f"The star: {parts[0]}, {parts[1]}.")
+    if len(trade.best) < sum(len(curve.points) for curve in trade.curves):
+        said.append("Ringed: no other point is higher on both axes; choose among these.")
     if published:
         said.append(f"Squares in grey: {published[0][0]}, by their own judge.")
     if trade.unpaired:
@@ -104,6 +106,16 @@ def draw_trade(trade: TradeOff, published: Published) -> Figure:
     colours = category_colours(len(trade.curves))
     for number, (curve, colour) in enumerate(zip(trade.curves, colours, strict=True)):
         _draw_curve(axes, curve, colour, number)
+    axes.plot(
+        [point.x for point in trade.best],
+        [point.y for point in trade.best],
+        marker="o",
+        markersize=13,
+        color=MUTED,
+        fillstyle="none",
+        linestyle="",
+        zorder=3,
+    )
     far, high = trade.corner
     if high is not None:
         axes.axhline(high, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
