@@ -6,9 +6,10 @@ import torch
 
 import mmgen.densities
 from mmgen.core.batch import Batch
+from mmgen.densities import SteeredDensity
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import Attributes
-from mmgen.posteriors import Aggregate
+from mmgen.posteriors import Aggregate, FlowGuidance
 
 __all__ = [
     "ATTRIBUTES",
@@ -18,6 +19,7 @@ __all__ = [
     "check_integral",
     "check_precision",
     "check_samples",
+    "check_steering",
     "make_random_density",
 ]
 
@@ -38,6 +40,8 @@ def check_family(name: str) -> None:
     check_samples(name)
     check_draws(name)
     check_draws(name, LatentSpace.grid(1, 2, 2))
+    for latent in (LatentSpace.flat(2), LatentSpace.grid(1, 2, 2)):
+        check_steering(name, latent)
     check_precision(name)
 
 
@@ -103,6 +107,34 @@ def check_draws(name: str, latent: LatentSpace | None = None) -> None:
     torch.testing.assert_close(weights.sum(0), torch.ones(3, dtype=torch.float64))
     (weights.unsqueeze(-1) * draws).sum().backward()
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in aggregate.parameters())
+
+
+@torch.no_grad()
+def check_steering(name: str, latent: LatentSpace) -> None:
+    """Check guidance on the path of draws, of families that have it: every description of a batch by its own reader,
+    draws that follow it, and no change without one.
+    """
+    aggregate = make_random_density(name, latent, ATTRIBUTES)
+    if not isinstance(aggregate.density, SteeredDensity):
+        return
+    neutral = FlowGuidance([(1.0, CONDITION)])
+    drawn = aggregate.sample(CONDITION, 200, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(aggregate.steered_sample(neutral, 200, 3, torch.Generator().manual_seed(0)), drawn)
+    some = drawn[:4]
+    torch.testing.assert_close(aggregate.steered_log_prob(some, neutral)[0], aggregate.log_prob(some, CONDITION))
+    slopes = torch.tensor([0.0, 1.0, -1.0], dtype=torch.float64)
+
+    def guide(rows: slice) -> FlowGuidance:
+        own = slopes[rows]
+        return FlowGuidance([(1.0, CONDITION[rows])], lambda z, which: own[which] * z.mean(-1))
+
+    tilted = aggregate.steered_sample(guide(slice(None)), 200, 3, torch.Generator().manual_seed(0))
+    moved = (tilted - drawn).mean((0, 2))
+    torch.testing.assert_close(tilted[:, 0], drawn[:, 0])
+    assert moved[1] > 0.02 and moved[2] < -0.02, f"{name} moved by {moved.tolist()} under readers of slopes 0, 1, -1"
+    value, _ = aggregate.steered_log_prob(some, guide(slice(None)))
+    alone = [aggregate.steered_log_prob(some[:, k : k + 1], guide(slice(k, k + 1)))[0] for k in range(3)]
+    torch.testing.assert_close(torch.cat(alone, 1), value)
 
 
 def check_precision(name: str) -> None:
