@@ -57,7 +57,7 @@ done
 if [ -n "${TWEMOJI:-}" ] && [ -n "${TAEF2:-}" ]; then
     [ -f emoji-names.h5 ] || mmgen make-data folder "$TWEMOJI" --attributes category,subcategory,skin_tone --unknown NA --group text -o emoji-names.h5
     mmgen train emoji-names.h5 --preset flow/autoencoder --set model.weights="$TAEF2"
-    mmgen fit-aggregate emoji-names-autoencoder.safetensors --family rectified-flow --given text --steps 15000 --batch 64 --learning-rate 1e-3 \
+    mmgen fit-aggregate emoji-names-autoencoder.safetensors --family rectified-flow --given text --steps 15000 \
         --set aggregate.family.patch=2 --set aggregate.family.dropout=0.1 --set aggregate.text_network.encoder=bag \
         --set aggregate.text_network.embedding=128 --set training.keep=last -o emoji-names-flow.safetensors
     mmgen eval emoji-names-flow.safetensors -m copies --guidance 0,cfg:2 -o emoji-names-flow.jsonl --overwrite

@@ -84,7 +84,7 @@ class _PictureDecoder(nn.Module):
     def pictures(self, z: Tensor) -> Tensor:
         """Return pictures [B, C, H, W] of z [B, D], from 0 to 1 or a little beyond."""
         grids = z.unflatten(-1, self.shape)
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or torch.compiler.is_exporting():
             pictures: Tensor = self.decoder(grids)
             return pictures
         return torch.cat([self.decoder(part) for part in grids.split(_PICTURES)])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import mmgen
 from mmgen.artifacts import Dataset, read_checkpoint, read_header
-from mmgen.codecs import read_pretrained
+from mmgen.codecs import Codec, read_pretrained
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.modalities import all_present
@@ -25,7 +25,7 @@ from mmgen.training.batches import DatasetRows
 from mmgen.training.encoded import EncodedRows, encode_once
 from mmgen.training.masked import MaskedRows
 from mmgen.training.model_run import load_model
-from tests.codecs.conftest import TINY
+from tests.codecs.conftest import KL, TINY
 from tests.program import within
 
 DATA = DataSettings.from_descriptions(
@@ -107,6 +107,25 @@ def test_the_decoder_is_trained_only_if_pictures_are_generated(generates: tuple[
     assert any(name.startswith("decoders.image") for name in trained) == ("image" in generates)
     assert not any(name.startswith("encoder") for name in trained)
     assert model.encodes_once == ("" if "image" in generates else "image")
+
+
+class _Decode(nn.Module):
+    def __init__(self, model: Autoencoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.model.mean("image", z)
+
+
+@pytest.mark.parametrize("codec", [TINY, KL])
+def test_the_decoder_can_be_exported_for_any_number_of_pictures(codec: Codec) -> None:
+    decode = _Decode(made(AutoencoderSettings.model_validate({"codec": codec.model_dump()})))
+    size = decode.model.latent_size
+    with torch.no_grad():
+        program = torch.export.export(decode, (torch.zeros(2, size),), dynamic_shapes={"z": {0: torch.export.Dim("B")}})
+        z = torch.randn(20, size)
+        torch.testing.assert_close(program.module()(z), decode(z), rtol=1e-4, atol=1e-5)
 
 
 def test_settings_without_weights_are_refused(tiny: Path) -> None:
