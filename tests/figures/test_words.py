@@ -14,6 +14,8 @@ from mmgen.figures.drawing.text import wrap_marked
 from mmgen.figures.drawing.words import (
     TextWithDistributions,
     WordPanels,
+    explain_words,
+    has_histograms,
     mean_entropies,
     vocabulary_note,
     word_entropies,
@@ -125,3 +127,15 @@ def test_marked_words_wrap_within_their_width() -> None:
         width = sum(load_font(18, mark).getlength(word + " ") for word, mark in line)
         assert width <= 120 + load_font(18).getlength(" ") or len(line) == 1
     assert wrap_marked([], [], 18, 120).height == 0
+
+
+def test_a_large_vocabulary_stands_as_words_under_pictures() -> None:
+    many = Sentence(tuple(f"word{number}" for number in range(1_816)), 2)
+    assert has_histograms(INFO, ATTRIBUTES) and not has_histograms(many)
+    assert explain_words(INFO, ATTRIBUTES).startswith("Under a picture: for each position")
+    assert explain_words(many) == "Under a picture: the words drawn, without histograms of the 1,816 words."
+    text = TextWithDistributions(np.array([3, 1_816]), np.full((2, 1_817), 1 / 1_817))
+    picture = np.zeros((1, 16, 16), np.float32)
+    drawn = tile_table([TileRow("", [[Tile(picture, text=text)]])], info=many)
+    written = tile_table([TileRow("", [[Tile(picture, ["word3"])]])])
+    assert np.array_equal(np.asarray(drawn.image), np.asarray(written.image))

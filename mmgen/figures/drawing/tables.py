@@ -20,12 +20,10 @@ from mmgen.figures.drawing.layout import Block, CaptionPart, Column, ColumnGroup
 from mmgen.figures.drawing.page import FRAME, GAP, SENTENCE_TILE, TILE, Grid, convert_to_rgb, enlarge
 from mmgen.figures.drawing.style import MUTED, WRONG, load_font
 from mmgen.figures.drawing.text import TextBlock, wrap_marked, wrap_text
-from mmgen.figures.drawing.words import TextWithDistributions, WordPanels
+from mmgen.figures.drawing.words import NARROWEST, TextWithDistributions, WordPanels, has_histograms
 
 __all__ = ["Panel", "Tile", "TileRow", "image_grid", "image_table", "tile_table"]
 
-_NARROWEST = 276
-"""Minimal width of word histograms in pixels."""
 _NO_IMAGES = "got no images to show, expected at least one"
 
 
@@ -244,7 +242,7 @@ def tile_table(
         if len(lengths) != len(shape) or any(n > most for n, most in zip(lengths, shape, strict=True)):
             raise UsageError(f"got a row of {lengths} images, expected at most {shape}, as in the first row")
     first = next(tile for block in rows[0].blocks for tile in block)
-    width = max(_framed_width(first.image, SENTENCE_TILE), _NARROWEST)
+    width = max(_framed_width(first.image, SENTENCE_TILE), NARROWEST)
 
     def words(tile: Tile) -> list[CaptionPart]:
         caption = wrap_marked(tile.caption, tile.marked or [False] * len(tile.caption), 18, width)
@@ -253,6 +251,9 @@ def tile_table(
             return under
         if info is None:
             raise UsageError("got tiles with texts, but no vocabulary; give the vocabulary as info")
+        if not has_histograms(info, attributes):
+            drawn = [info.vocabulary[int(code)] for code in tile.text.tokens if code < len(info.vocabulary)]
+            return [wrap_marked(drawn, [False] * len(drawn), 18, width), under[1]]
         return [*under, _Histograms(WordPanels(info, attributes, width), tile.text)]
 
     def column(number: int, place: int) -> Column:

@@ -19,21 +19,26 @@ from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colour
 from mmgen.generation.texts import DecodedTexts
 
 __all__ = [
-    "HISTOGRAM_NOTE",
+    "NARROWEST",
     "TextWithDistributions",
     "WordPanels",
     "mean_entropies",
     "word_entropies",
     "slot_words",
     "pair_with_distributions",
+    "explain_words",
+    "has_histograms",
     "vocabulary_note",
 ]
 
-HISTOGRAM_NOTE = "Under a picture: for each position of the text p(word | z, words before), black for the word drawn."
+NARROWEST = 276
+"""Minimal width of word histograms in pixels."""
+_HISTOGRAM_NOTE = "Under a picture: for each position of the text p(word | z, words before), black for the word drawn."
 
 _PITCH = 27
 """Pixels from one panel to the next; pages show half of that."""
 _HEIGHT = 22
+_NARROWEST_BAR = 2
 _TYPE = 17
 _BAR = category_colours(1)[0]
 
@@ -83,6 +88,19 @@ def vocabulary_note(info: TextVocabulary, attributes: Vocabulary | None = None) 
     return f"Bars from left to right: {''.join(groups)}.{band}"
 
 
+def has_histograms(info: TextVocabulary, attributes: Vocabulary | None = None) -> bool:
+    """Return whether a histogram of the vocabulary fits under a picture; else the drawn words stand there."""
+    panels = WordPanels(info, attributes, NARROWEST)
+    return (NARROWEST - panels.label_width) // panels.bars >= _NARROWEST_BAR
+
+
+def explain_words(info: TextVocabulary, attributes: Vocabulary | None = None) -> str:
+    """Explain for a caption what stands under pictures: histograms of words, or the drawn words alone."""
+    if has_histograms(info, attributes):
+        return f"{_HISTOGRAM_NOTE} {vocabulary_note(info, attributes)}"
+    return f"Under a picture: the words drawn, without histograms of the {len(info.vocabulary):,} words."
+
+
 @dataclass(frozen=True)
 class WordPanels:
     """Layout of a column of small histograms, one for each position of a text, with the drawn word on the left.
@@ -121,7 +139,7 @@ class WordPanels:
             UsageError: The vocabulary does not fit into the width.
         """
         pitch = (self.width - self.label_width) // self.bars
-        if pitch < 2:
+        if pitch < _NARROWEST_BAR:
             raise UsageError(
                 f"a histogram of {self.bars} words does not fit into {self.width} pixels; use a smaller vocabulary"
             )

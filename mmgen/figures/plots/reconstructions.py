@@ -14,7 +14,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_table, tile_table
-from mmgen.figures.drawing.words import HISTOGRAM_NOTE, pair_with_distributions, vocabulary_note
+from mmgen.figures.drawing.words import explain_words, pair_with_distributions
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of, explain_compared_words
 from mmgen.figures.plots._chosen import encode_start_examples
 from mmgen.figures.session import Session
@@ -107,6 +107,6 @@ def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Pictur
             _tile_row(f"Drawn from {source.name}", spoken, compare_with_classifier(model, session.judge, spoken))
         )
     grid = tile_table(rows, info=text, attributes=model.attributes)
-    words = f"{HISTOGRAM_NOTE} {vocabulary_note(text, model.attributes)}"
+    words = explain_words(text, model.attributes)
     note = f"{words} {explain_compared_words(session, text)} Shown: means of p(image|z). Seed {seed}."
     return Picture("Reconstructions and prior samples", note, grid)

@@ -18,7 +18,7 @@ from mmgen.figures.drawing.page import MARGIN, stack_below
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import DOTS, category_colours, new_figure, render_figure, style_axes
 from mmgen.figures.drawing.tables import Tile, TileRow, tile_table
-from mmgen.figures.drawing.words import HISTOGRAM_NOTE, mean_entropies, pair_with_distributions, vocabulary_note
+from mmgen.figures.drawing.words import explain_words, mean_entropies, pair_with_distributions
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session
 from mmgen.generation.encode import encode_examples
@@ -116,7 +116,7 @@ def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     chart = render_figure(draw_entropy_chart(names, bits, text, max(960, grid.image.width - 2 * MARGIN)))
     note = (
         f"Entropies are means over {len(shown.images):,} validation images, one z and one text each; one bit is the "
-        f"doubt between two equally likely words. {HISTOGRAM_NOTE} {vocabulary_note(text, first.model.attributes)} "
+        f"doubt between two equally likely words. {explain_words(text, first.model.attributes)} "
         f"Shown: means of p(image|z). Seed {first.seed}."
     )
     return Picture("How sure the models are of each word", note, stack_below(chart, grid))
