@@ -45,8 +45,13 @@ class Conditions(NamedTuple):
         return {**{name: getattr(self, name) for name in self._fields if name != "further"}, **dict(self.further)}
 
     def format_value(self, name: str, file_names: Mapping[str, str] = MappingProxyType({})) -> str:
-        """Format the condition ``name`` for people: a file by name or start of its id; "not recorded" if empty."""
+        """Format the condition ``name`` for people: a file by name or start of its id; "not recorded" if empty.
+
+        An empty judge is "none".
+        """
         value = self.by_name.get(name, "")
+        if name == "judge" and not value:
+            return "none"
         return (file_names.get(value, value[:_SHORT]) if name in ("dataset", "judge") else value) or "not recorded"
 
 

@@ -10,7 +10,7 @@ import pytest
 from mmgen.core.errors import ArtifactError
 from mmgen.figures.report.scores import make_score_tables
 from mmgen.results.published import published_classifiers, published_papers, published_tables
-from mmgen.results.score import read_scores
+from mmgen.results.score import Score, read_scores
 
 VE_DATA = {"recipe": "mnist-a", "size": 64, "binarise": True, "source": "mnist", "number": 700_000}
 
@@ -284,6 +284,14 @@ def test_runs_that_differ_only_in_their_seed_are_one_row() -> None:
     assert table.rows[0].cells[0].best
     assert any("Rows of 3 seeds: mean ± standard deviation" in note for note in table.footnotes)
     assert table.by_attribute is not None and table.by_attribute.rows[0][2] == ["61.0"]
+
+
+def test_real_pictures_stand_below_what_is_measured_of_drawn_ones() -> None:
+    details = {"ceiling": 1.0, "ceiling_stderr": 0.25}
+    score = Score("copies", "copies", 8.0, 1.0, "%", "lower", 500, "own", 3, "pixels", details=details)
+    (table,) = make_score_tables([score], {})
+    (real,) = table.bounds
+    assert (real.posterior, [str(cell) for cell in real.cells]) == ("real pictures", ["1.00 ± 0.25"])
 
 
 def test_chance_stands_below_what_tells_it(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_objects_are_right_swapped_or_mixed() -> None:
     assert score.value == pytest.approx(100 * 2 / 8)
     assert score.details["swapped"] == pytest.approx(100 / 8)
     assert score.details["mixed"] == pytest.approx(100 * 2 / 8)
-    assert score.by_attribute == {"1": pytest.approx(100 * 3 / 8), "2": pytest.approx(100 * 3 / 8)}
+    assert score.details["by_object"] == {"1": pytest.approx(100 * 3 / 8), "2": pytest.approx(100 * 3 / 8)}
     by_property = np.array([4, 6, 4, 5]) / 8  # colour and shape of the first object, then of the second
     assert score.details["independent"] == pytest.approx(100 * by_property.prod())
 

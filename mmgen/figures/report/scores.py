@@ -136,7 +136,7 @@ def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]]) ->
         counts = " or ".join(map(str, seeds))
         footnotes.insert(0, f"Rows of {counts} seeds: mean ± standard deviation; of a single run ± its standard error.")
     last = [group.runs[-1] for *_, group in groups]
-    bounds = [row for row in (_ceiling_row(last, columns), _chance_row(last, columns)) if row]
+    bounds = [row for row in (_judge_row(last, columns), _real_row(last, columns), _chance_row(last, columns)) if row]
     by_attribute = _attribute_table([(row.title, column.heading, group) for row, column, group in groups])
     headings = [column.heading for column in columns]
     return ScoreTable(
@@ -229,13 +229,24 @@ def _attribute_table(groups: Sequence[tuple[str, str, RunGroup]]) -> AttributeTa
     return AttributeTable(attributes, rows)
 
 
-def _ceiling_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
+def _judge_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
     """Make the row of the classifier's accuracy on real pictures, which bounds the scores; None if unknown."""
     cells: list[Number | None] = [None] * len(columns)
     for score in scores:
         if score.by_attribute and score.real_accuracy is not None:
             cells[columns.index(Column.from_score(score))] = Number(score.real_accuracy)
     return Row("held-out pictures of the dataset", "judge on real pictures", cells) if any(cells) else None
+
+
+def _real_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
+    """Make the row of the scores of held-out real pictures in place of drawn ones; None if unknown."""
+    cells: list[Number | None] = [None] * len(columns)
+    for score in scores:
+        value, error = (score.details.get(key) for key in ("ceiling", "ceiling_stderr"))
+        if isinstance(value, int | float):
+            number = Number(float(value), error if isinstance(error, float) else None)
+            cells[columns.index(Column.from_score(score))] = number
+    return Row("held-out pictures in place of drawn ones", "real pictures", cells) if any(cells) else None
 
 
 def _chance_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
