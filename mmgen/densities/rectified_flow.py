@@ -49,7 +49,9 @@ __all__ = ["RectifiedFlow"]
 
 _EXACT = 64
 """Latents up to which the trace is exact by default: one product with the Jacobian for each of them."""
-_PROBES = 8
+_OVER_VECTORS, _OVER_GRIDS = (32, 8), (8, 16)
+"""Steps of a log density and probes of its trace where they are left out; over a grid the probes' error is twenty times
+that of eight steps."""
 _ENTRIES = 2**22
 """Entries of a hidden layer that go through the network at once, to draw or for a trace."""
 _TOKENS = 64
@@ -77,6 +79,8 @@ class RectifiedFlowDensity(SteeredDensity):
         super().__init__()
         self.latent_size, self.family = latent.size, family
         self.network = family.build_network(latent, context_size)
+        steps, probes = _OVER_VECTORS if latent.single_grid is None else _OVER_GRIDS
+        self.density_steps, self.probes = family.density_steps or steps, family.probes or probes
 
     def training_value(self, u: Tensor, context: Tensor | None) -> Tensor:
         """Compute minus the mean squared error of the velocity [..., B], at random times.
@@ -112,8 +116,8 @@ class RectifiedFlowDensity(SteeredDensity):
 
     @property
     def log_prob_cost(self) -> float:
-        directions = self.family.probes or _PROBES if self.is_estimated else self.latent_size
-        return super().log_prob_cost * self.network.places * 4 * self.family.density_steps * (1 + directions)
+        directions = self.probes if self.is_estimated else self.latent_size
+        return super().log_prob_cost * self.network.places * 4 * self.density_steps * (1 + directions)
 
     @property
     def knows_no_context(self) -> bool:
@@ -209,9 +213,9 @@ class RectifiedFlowDensity(SteeredDensity):
             The noise [..., B, D], and the integral of the divergence: [1, ..., B], or for each probe [K, ..., B].
         """
         directions = self._probe_directions(u)
-        step = 1 / self.family.density_steps
+        step = 1 / self.density_steps
         log_volume = u.new_zeros(len(directions) if self.is_estimated else 1, *u.shape[:-1])
-        for number in range(self.family.density_steps):
+        for number in range(self.density_steps):
             t = 1 - number * step
             v1, d1 = self._add_divergence(velocity, u, t, directions)
             v2, d2 = self._add_divergence(velocity, u - step / 2 * v1, t - step / 2, directions)
@@ -232,8 +236,7 @@ class RectifiedFlowDensity(SteeredDensity):
             return torch.eye(self.latent_size, device=u.device, dtype=u.dtype)
         # The points are the seed: equal calls give equal densities, and other examples have errors of their own.
         generator = torch.Generator().manual_seed(zlib.crc32(u.detach().cpu().numpy().tobytes()))
-        count = self.family.probes or _PROBES
-        signs = torch.randint(0, 2, (count, *u.shape[-2:]), generator=generator)
+        signs = torch.randint(0, 2, (self.probes, *u.shape[-2:]), generator=generator)
         return (2 * signs - 1).to(u)
 
     def _add_divergence(self, velocity: Velocity, u: Tensor, t: float, directions: Tensor) -> tuple[Tensor, Tensor]:
@@ -272,10 +275,12 @@ class RectifiedFlow(Family):
     """Share of descriptions hidden in training, from which guidance cfg learns the velocity without a description."""
     steps: Annotated[int, Field(ge=1, le=1000)] = 8
     """Midpoint steps of a draw; each evaluates the network twice."""
-    density_steps: Annotated[int, Field(ge=1, le=1000)] = 32
-    """Runge-Kutta steps of a log density; each evaluates the network and its derivatives four times."""
+    density_steps: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Runge-Kutta steps of a log density, each with four evaluations of the network and its derivatives; left out, 32,
+    or 8 where z is a grid."""
     probes: Annotated[int, Field(ge=2)] | None = None
-    """Random probes of the trace in a log density; left out, the trace is exact up to 64 latents, else 8 probes."""
+    """Random probes of the trace in a log density; left out, the trace is exact up to 64 latents, else 8
+    probes, or 16 where z is a grid."""
 
     @classmethod
     def example(cls) -> Self:

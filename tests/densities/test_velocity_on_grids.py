@@ -146,6 +146,9 @@ def test_random_probes_agree_with_the_exact_trace_within_their_error() -> None:
 
 def test_the_space_chooses_the_network() -> None:
     family = RectifiedFlow()
+    vector, grid = (family.build_density(space, 3) for space in (LatentSpace.flat(80), LatentSpace.grid(5, 4, 4)))
+    assert isinstance(vector, RectifiedFlowDensity) and isinstance(grid, RectifiedFlowDensity)
+    assert (vector.density_steps, vector.probes) == (32, 8) and (grid.density_steps, grid.probes) == (8, 16)
     assert isinstance(family.build_network(LatentSpace.flat(12), 3), VectorVelocityNetwork)
     assert isinstance(family.build_network(LatentSpace({"z1": (2, 4, 4), "z2": 3}), 3), VectorVelocityNetwork)
     for sides, tokens in (((8, 8), 64), ((4, 4), 16), ((16, 16), 64), ((12, 8), 24), ((14, 14), 49)):

@@ -71,7 +71,7 @@ def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Pictur
         UsageError: The model does not draw or encode images.
     """
     session = sessions[0]
-    if session.model.text is None:
+    if session.model.text is None or session.model.text.name not in session.model.model.generates:
         return _draw_test_reconstructions(session, options.number or _PICTURES)
     model, seed = session.model, session.seed
     text, device = generated_text(model), str(model.device)
