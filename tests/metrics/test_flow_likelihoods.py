@@ -11,7 +11,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.densities.rectified_flow import RectifiedFlowDensity
-from mmgen.evaluation.costs import explain_slow_densities, importance_samples, text_samples
+from mmgen.evaluation.costs import check_slow_pairs, explain_slow_densities, importance_samples, text_samples
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.results.score import Score
@@ -127,3 +127,30 @@ def test_the_cost_of_a_flow_counts_every_evaluation_of_its_network() -> None:
     fast = exact_flow(2, **MIXTURE, density_steps=8)
     assert exact_flow(2, **MIXTURE, density_steps=16).log_prob_cost == 2 * fast.log_prob_cost
     assert exact_flow(2, **MIXTURE, density_steps=8, probes=5).log_prob_cost == 2 * fast.log_prob_cost
+
+
+def test_pairs_of_pictures_and_words_are_bounded_too() -> None:
+    posterior = Flow(exact_flow(2, **MIXTURE), 1.3e9)
+    with pytest.raises(UsageError, match=r"retrieval got a pool of 200 with 10 samples each, .* use --pool \d+, or"):
+        check_slow_pairs(evaluation(posterior, pool=200), ("aggregate",))
+    check_slow_pairs(evaluation(posterior, pool=40), ("aggregate",))
+    check_slow_pairs(evaluation(posterior, pool=200), ())
+
+
+def test_a_slow_fit_is_no_proposal_for_the_words() -> None:
+    """Of log p(y) under the prior: the encoder's q(z | y) and p(z) alone, where a fast fit is one of them."""
+    for cost, expected in ((1.3e9, "q(z|y) + p(z)"), (0.0, "q_agg(z|y) + q(z|y) + p(z)")):
+        work = evaluation(Flow(exact_flow(2, **MIXTURE, density_steps=4), cost), samples=3, text_samples=6)
+        work.posteriors, work.ignores_text = ("prior",), lambda name: True
+        work.loaded.fitted = work.loaded.posteriors["aggregate"]
+        work.loaded.fitted._draw = lambda words, n, generator: torch.zeros(n, words.size, 2, dtype=torch.float64)
+        metric = LogLikelihood()(work, "prior")
+        while True:
+            try:
+                next(metric)
+            except StopIteration as stop:
+                found = {
+                    score.quantity: score.details["proposal"] for score in stop.value if score.protocol == "importance"
+                }
+                break
+        assert found["log p(y)"] == expected
