@@ -31,7 +31,7 @@ __all__ = ["Copies"]
 _MOST = 2000
 _LEAST = 500
 _TWINS = 5.0
-"""Percentage of held-out pictures with a twin among the training pictures, above which a score has a warning."""
+"""Percentage of held-out pictures as near as copies, above which a score has a warning."""
 
 
 def _store_pictures(evaluation: "Evaluation") -> str:
@@ -49,6 +49,18 @@ def _store_pictures(evaluation: "Evaluation") -> str:
 def _picture_count(evaluation: "Evaluation", queries: int) -> int:
     """Return how many pictures of each query are compared: all together 2,000, if --draws allows; at least 500."""
     return max(1, min(-(-_MOST // queries), max(evaluation.settings.draws, -(-_LEAST // queries))))
+
+
+def _explain_floor(floor: float, held_out: int) -> tuple[str, ...]:
+    """Return a warning if a perfect model has many copies, because held-out pictures are few or have twins."""
+    if floor <= _TWINS:
+        return ()
+    if 100 / (held_out + 1) > _TWINS:
+        return (f"only {held_out} held-out pictures set the threshold, so a perfect model has {floor:.1f} % copies",)
+    return (
+        f"{floor:.1f} % of held-out pictures are as near to a training picture as a copy: the data hold pictures "
+        "almost twice, and a perfect model has as many copies",
+    )
 
 
 class Copies(Metric):
@@ -120,10 +132,6 @@ class Copies(Metric):
             drawn, descriptions, weights, held_out, training.held_out_sources, evaluation.settings.seed
         )
         judge = evaluation.judge if space == "features" else None
-        warning = (
-            f"{share.floor:.1f} % of held-out pictures are as near to a training picture as a copy: the data hold "
-            "pictures almost twice, and a perfect model has as many copies"
-        )
         return self.score(
             evaluation,
             share.value,
@@ -132,7 +140,7 @@ class Copies(Metric):
             posterior=posterior,
             given=queries.given_count,
             protocol=space,
-            warnings=(warning,) if share.floor > _TWINS else (),
+            warnings=_explain_floor(share.floor, len(held_out.rows)),
             ids={"judge": judge.content_id} if judge else {},
             details={
                 "low": share.low,

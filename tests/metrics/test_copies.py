@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mmgen.evaluation.copy_test import CopyShare, compare_with_held_out, share_interval
 from mmgen.evaluation.nearest import NEIGHBOURS, Block, find_nearest, pool_pixels
+from mmgen.metrics.copies import _explain_floor
 
 Points = NDArray[np.float32]
 
@@ -141,3 +142,11 @@ def test_pixels_are_pooled_to_small_sides() -> None:
     assert pooled[0, 0] == images[0, 0, :4, :4].mean()
     assert pool_pixels(torch.ones(2, 1, 16, 16)).shape == (2, 256)
     assert pool_pixels(torch.ones(2, 7)).shape == (2, 7)
+
+
+def test_a_high_floor_is_explained() -> None:
+    assert _explain_floor(1.0, 500) == ()
+    assert _explain_floor(14.3, 6) == (
+        "only 6 held-out pictures set the threshold, so a perfect model has 14.3 % copies",
+    )
+    assert "the data hold pictures almost twice" in _explain_floor(14.3, 500)[0]
