@@ -70,7 +70,7 @@ class Sizes:
     second_judge_steps: int = 600
     fit_steps: int = 1000
     draws: int = 24
-    queries: int = 100
+    queries: int = 60
     pictures: int = 6
 
     @property

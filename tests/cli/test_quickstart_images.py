@@ -224,7 +224,7 @@ def test_examples_known_in_part_alone_come_to_a_report(tmp_path: Path) -> None:
     write_csv(pictures / "metadata.csv", rows)
     done = within(tmp_path, "quickstart", "--images", pictures, "--quick", "-o", "made", "--jobs", 1)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "made/report.html\n" and "correctness, 1 words given" in " ".join(done.stderr.split())
+    assert done.stdout == "made/report.html\n" and "correctness, 1 word given" in " ".join(done.stderr.split())
     for name in ("guided.png", "explore.html", "report.html"):
         assert (tmp_path / "made" / name).stat().st_size > 1000
 
