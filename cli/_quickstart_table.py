@@ -61,23 +61,27 @@ def choose_columns(scores: Sequence[Score]) -> Columns:
 def _group_scores(scores: Sequence[Score], columns: Columns) -> dict[str, dict[str, _Row]]:
     """Group scores by posterior and attribute classifier into rows with a score or None for each column."""
     rows: dict[str, dict[str, _Row]] = {}
+    families = {score.family for score in scores if score.posterior == "aggregate" and score.family}
+    names = {id(score): _row_name(score, several_families=len(families) > 1) for score in scores}
     for score, judge in zip(scores, classifier_names(scores), strict=True):
         if score.metric == "copies":
             continue
-        row = rows.setdefault(_row_name(score), {}).setdefault(judge, [None] * len(columns))
+        row = rows.setdefault(names[id(score)], {}).setdefault(judge, [None] * len(columns))
         if (score.metric, score.given) in columns and score.protocol != _POOLED:
             row[columns.index((score.metric, score.given))] = score
     for score in scores:
         if score.metric == "copies" and score.protocol == _PIXELS and (score.metric, score.given) in columns:
-            for row in rows.get(_row_name(score), {}).values():
+            for row in rows.get(names[id(score)], {}).values():
                 row[columns.index((score.metric, score.given))] = score
     return rows
 
 
-def _row_name(score: Score) -> str:
+def _row_name(score: Score, several_families: bool) -> str:
     """Return the name of a score's row: its posterior, or the plain conditional VAE."""
     if is_plain(score):
         return PLAIN
+    if several_families and score.posterior in ("aggregate", "guided") and score.family:
+        return f"{score.source}, {score.family}"
     return f"{score.source}, the prior" if score.posterior == "prior" else score.source
 
 
@@ -156,8 +160,8 @@ def describe_differences(scores: Sequence[Score]) -> str:
     if not references:
         return ""
     return (
-        f"{guided}, differences in points: {'; '.join(references)} (same family, size and steps; {min(pictures):,} "
-        "pictures or more each, of concepts in the test split; ± combines their standard errors)."
+        f"{guided}, differences in points: {'; '.join(references)} ({min(pictures):,} pictures or more each, of concepts "
+        "in the test split; ± combines their standard errors)."
     )
 
 
