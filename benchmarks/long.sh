@@ -31,6 +31,33 @@ for split in iid compositional; do
     done
 done
 
+# Two Objects at 64x64: z of 50 numbers, a grid of our own, and TAEF2's (a folder of weights); couplings and flows, retrieval, a flow over pixels. A day of two cores.
+[ -f two-objects.h5 ] || mmgen make-data two-objects --size 64 -o two-objects.h5
+[ -f two-judge.safetensors ] || mmgen train-classifier two-objects.h5 --network attentive --steps 2500 --seed 0 -o two-judge.safetensors
+[ -f two-second-judge.safetensors ] || mmgen train-classifier two-objects.h5 --network small --steps 4000 --seed 1 -o two-second-judge.safetensors
+for z in 50 grid taef2 pixels; do
+    model="two-$z.safetensors"
+    case "$z" in
+        50) mmgen train two-objects.h5 --preset cremer/two-objects-cpu --seed 0 -o "$model" ;;
+        grid) mmgen train two-objects.h5 --preset flow/two-objects-cpu --seed 0 -o "$model" ;;
+        taef2) [ -n "${TAEF2:-}" ] || continue
+            mmgen train two-objects.h5 --preset flow/autoencoder --set model.weights="$TAEF2" --seed 0 -o "$model" ;;
+        pixels) mmgen train two-objects.h5 --preset flow/autoencoder --set model.codec.name=pixels --seed 0 -o "$model" ;;
+    esac
+    steps=20000 families=rectified-flow
+    [ "$z" = 50 ] && families="realnvp rectified-flow"
+    for family in $families; do
+        fit="two-$z-$family"
+        mmgen fit-aggregate "$model" --family "$family" --given text --steps "$steps" --seed 0 -o "$fit.safetensors"
+        guidance=0,3
+        [ "$family" = rectified-flow ] && guidance=0,cfg:0.5,cfg:1,cfg:2
+        [ -f "$fit.jsonl" ] || mmgen eval "$fit.safetensors" --guidance "$guidance" --judge two-judge.safetensors --judge two-second-judge.safetensors \
+            --queries 1000 --draws 6 -m correctness -m binding -m position -m kid -m copies -o "$fit.jsonl"
+    done
+done
+[ -f two-retrieval.jsonl ] || mmgen eval two-50-realnvp.safetensors --posterior retrieval --judge two-judge.safetensors --judge two-second-judge.safetensors \
+    --queries 1000 --draws 6 -m correctness -m binding -m position -m copies -o two-retrieval.jsonl
+
 # Own pictures beside a plain conditional VAE, three sets and seeds: four hours. LETTERS and EMOJI are folders or zips of pictures with a metadata.csv.
 [ -z "${LETTERS:-}" ] || [ -f letters.h5 ] || mmgen make-data folder "$LETTERS" --size 64 -o letters.h5
 [ -z "${EMOJI:-}" ] || [ -f emoji.h5 ] || mmgen make-data folder "$EMOJI" --size 64 -o emoji.h5
