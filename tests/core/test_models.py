@@ -71,7 +71,9 @@ def test_encodings_are_gaussians_over_all_layers(name: str) -> None:
     torch.testing.assert_close(encoded.mean, again.mean, rtol=0, atol=0)
     unknown = ("text",)
     assert not model.has_posterior(unknown)
-    with pytest.raises(UsageError, match=r"no inference network|needs text, which the batch lacks|has no q\(z \| text\)"):
+    with pytest.raises(
+        UsageError, match=r"no inference network|needs text, which the batch lacks|has no q\(z \| text\)"
+    ):
         model.posterior(batch, unknown)
 
 
