@@ -160,8 +160,8 @@ def describe_differences(scores: Sequence[Score]) -> str:
     if not references:
         return ""
     return (
-        f"{guided}, differences in points: {'; '.join(references)} ({min(pictures):,} pictures or more each, of concepts "
-        "in the test split; ± combines their standard errors)."
+        f"{guided}, differences in points: {'; '.join(references)} ({min(pictures):,} pictures or more each, of "
+        "concepts in the test split; ± combines their standard errors)."
     )
 
 
