@@ -188,6 +188,7 @@ def given_counts(codes: "NDArray[np.uint8]") -> list[int]:
         codes: Attribute codes [N, A] of test pictures.
 
     Example:
+        >>> import numpy as np
         >>> given_counts(np.array([[0, 1, 255, 2], [0, 255, 255, 255]], np.uint8))
         [3, 2, 1]
     """

@@ -262,6 +262,8 @@ def test_every_preset_validates_and_builds(name: str) -> None:
         },
     }
 
+    if name == "flow/autoencoder":  # which the user completes with weights, or with pixels
+        with_data["model"] = {**with_data["model"], "codec": {"name": "pixels"}}
     settings = read_experiment(with_data)
     with torch.device("meta"):
         model = build_model(settings.model, settings.build_objective().demands, settings.data)
