@@ -1,5 +1,6 @@
 """Tables of scores on a report's page, with published numbers of the same data."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -137,7 +138,9 @@ def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]]) ->
         footnotes.insert(0, f"Rows of {counts} seeds: mean ± standard deviation; of a single run ± its standard error.")
     last = [group.runs[-1] for *_, group in groups]
     bounds = [row for row in (_judge_row(last, columns), _real_row(last, columns), _chance_row(last, columns)) if row]
-    by_attribute = _attribute_table([(row.title, column.heading, group) for row, column, group in groups])
+    twins = Counter(row.title for row in table.rows)
+    titles = {id(row): f"{row.title} ({row.name})" if twins[row.title] > 1 else row.title for row in table.rows}
+    by_attribute = _attribute_table([(titles[id(row)], column.heading, group) for row, column, group in groups])
     headings = [column.heading for column in columns]
     return ScoreTable(
         conditions.metric, table.about, conditions.unit, table.better, headings, [*rows, *papers],
