@@ -235,7 +235,7 @@ def plan_stages(
         "descriptions": frequent_descriptions(survey),
         "plain_beta": sizes.plain_beta,
         "given_counts": ",".join(map(str, counts)),
-        "guidance": _GUIDANCE["attributes" if survey.attributes and survey.captions is None else "captions"],
+        "guidance": _GUIDANCE["attributes" if survey.attributes else "captions"],
         "seed": seed,
         "other_seed": seed ^ 1,
         "make-data": {"drop_unreadable": True} if drop_unreadable else {},

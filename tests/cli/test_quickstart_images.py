@@ -86,6 +86,7 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
     assert {stage.makes for stage in planned if stage.command == "eval"} < set(planned[-1].arguments)
     drawn = planned[-3].arguments
     assert given in [drawn[n + 1] for n, word in enumerate(drawn) if word == "--given"]
+    assert drawn[drawn.index("--guidance") + 1] == ("cfg:1.5" if judged else "3")  # also where there are captions too
 
 
 def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the_data(tmp_path: Path) -> None:
