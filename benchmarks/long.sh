@@ -73,9 +73,9 @@ for pictures in letters emoji digits; do
         mmgen train "$pictures.h5" --preset quickstart/pictures --steps 2300 --seed "$seed" -o "$own.safetensors"
         mmgen fit-aggregate "$own.safetensors" --family rectified-flow --steps 1000 --seed "$seed" -o "$own-aggregate.safetensors"
         mmgen train "$pictures.h5" --preset quickstart/plain-cvae --steps 2300 --seed "$seed" -o "$plain.safetensors"
-        [ -f "$plain.pt" ] || python "$here/plain_cvae.py" "$pictures.h5" --batches 2800 --weight "$weight" --seed "$seed" -o "$plain.pt"
+        [ -f "$plain-script.safetensors" ] || python "$here/plain_cvae.py" "$pictures.h5" --batches 2800 --weight "$weight" --seed "$seed" -o "$plain-script.safetensors"
         [ -f "$pictures-$seed.json" ] || python "$here/own_pictures_rival.py" "$pictures.h5" --judge "$pictures-judge.safetensors" \
-            --judge "$pictures-second-judge.safetensors" --plain "$plain.pt" --model "$plain.safetensors" --model "$own-aggregate.safetensors" \
+            --judge "$pictures-second-judge.safetensors" --plain "$plain-script.safetensors" --model "$plain.safetensors" --model "$own-aggregate.safetensors" \
             --model "$own-aggregate.safetensors@cfg:1.5" --seed "$seed" --json "$pictures-$seed.json"
     done
 done

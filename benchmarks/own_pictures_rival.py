@@ -1,7 +1,8 @@
 """How right and how varied: mmgen's own pictures beside a plain conditional VAE, by the same descriptions and judges.
 
     python benchmarks/own_pictures_rival.py own.h5 --judge judge.safetensors --judge second-judge.safetensors
-        --plain plain.pt --model aggregate.safetensors --model aggregate.safetensors@cfg:0.5 [--part val] [--json FILE]
+        --plain plain.safetensors --model aggregate.safetensors --model aggregate.safetensors@cfg:0.5
+        [--part val] [--json FILE]
 
 Descriptions are those of --part with one, two and all words given, every choice of words (at most --queries of each
 number). Each is drawn --draws times. Right is the share of given words that a judge reads, with its standard error over

@@ -1,7 +1,6 @@
 """Reading of pretrained autoencoders: folders of every kind, equality with the library, and hostile ones."""
 
 import json
-import pickle
 import struct
 from pathlib import Path
 
@@ -136,7 +135,8 @@ def _hostile(folder: Path, case: str) -> None:
         weights.write_bytes(struct.pack("<Q", 2**62) + b"{}")
     elif case == "pickle":
         weights.rename(folder / "diffusion_pytorch_model.bin")
-        (folder / "diffusion_pytorch_model.bin").write_bytes(pickle.dumps([1]) + b"cos\nsystem\n")
+        # A pickle that would run a program if somebody opened it.
+        (folder / "diffusion_pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch opened'\ntR.")
     elif case == "NaN":
         save_file(tensors | {first: torch.full_like(tensors[first], torch.nan)}, weights)
     elif case == "shape":

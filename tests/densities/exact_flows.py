@@ -35,6 +35,7 @@ class ExactVelocity(nn.Module):
 
 def exact_flow(size: int, means: Tensor, sds: Tensor, weights: Tensor, **settings: int) -> RectifiedFlowDensity:
     density = RectifiedFlowDensity(LatentSpace.flat(size), 1, RectifiedFlow(**settings))
+    # A velocity in closed form is no VelocityNetwork, which has sizes and layers to train.
     density.network = ExactVelocity(means, sds, weights)  # type: ignore[assignment]
     return density
 

@@ -5,18 +5,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from mmgen.densities import Steering
-from tests.densities.exact_flows import double, exact_flow
+from mmgen.densities import SteeredDensity, Steering
+from tests.densities.exact_flows import ExactVelocity, double, exact_flow
 
 PLAIN = ((1.0, None),)
 GRID = torch.linspace(-4.5, 4.5, 61, dtype=torch.float64)
 AREA = float(GRID[1] - GRID[0])
 
 
-def on_grid(density: object, steering: Steering) -> Tensor:
+def on_grid(density: SteeredDensity, steering: Steering) -> Tensor:
     """Density [G] at the points of the grid, which adds up to about one."""
     with torch.no_grad():
-        value, error = density.steered_log_prob(GRID[:, None, None], steering)  # type: ignore[attr-defined]
+        value, error = density.steered_log_prob(GRID[:, None, None], steering)
     assert error is None
     return value[:, 0].exp()
 
@@ -88,7 +88,7 @@ def test_negative_guidance_moves_mass_away_from_the_excluded_mode() -> None:
     network = density.network
     network.means, network.sds, network.weights = double([[-1.5], [1.5]]), double([0.5, 0.5]), double([0.5, 0.5])
 
-    class OfMode(type(network)):  # type: ignore[misc]
+    class OfMode(ExactVelocity):
         """The mixture for context 0, its left mode alone for context 1."""
 
         def forward(self, u: Tensor, t: Tensor, condition: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ def test_negative_guidance_moves_mass_away_from_the_excluded_mode() -> None:
             self.means, self.sds, self.weights = network.means, network.sds, network.weights
             return torch.where(condition > 0, left, both)
 
-    density.network = OfMode(network.means, network.sds, network.weights)  # type: ignore[assignment]
+    density.network = OfMode(network.means, network.sds, network.weights)  # type: ignore[assignment]  # in closed form
     none, left = double([[0.0]]), double([[1.0]])
     shares = []
     for scale in (0.0, 0.1, 0.3, 1.0):
