@@ -1,7 +1,7 @@
 """Objects that attributes describe: which attributes belong to which object, and how a classifier reads the objects."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING
@@ -15,7 +15,14 @@ from mmgen.evaluation.queries import Queries
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["ObjectReadings", "Objects", "explain_missing_objects", "find_objects", "read_objects"]
+__all__ = [
+    "ObjectReadings",
+    "Objects",
+    "explain_missing_objects",
+    "find_objects",
+    "read_drawn_objects",
+    "read_objects",
+]
 
 _MOST = 4
 """Largest number of objects, whose orders are all compared."""
@@ -123,6 +130,21 @@ def read_objects(objects: Objects, queries: Queries, predicted: NDArray[np.uint8
         moved.sum((3, 4)).max(0),
         distinct,
     )
+
+
+def read_drawn_objects(
+    evaluation: "Evaluation", posterior: str
+) -> Generator[float, None, tuple[Objects, Queries, NDArray[np.uint8], ObjectReadings]]:
+    """Draw pictures of complete descriptions, yielding the fraction done, and read their objects.
+
+    Returns:
+        The objects, the Q descriptions, the codes that the classifier predicts [Q, n, A], and the readings.
+    """
+    objects = find_objects(evaluation.attributes.names, evaluation.attributes.values)
+    assert objects is not None, "the metric does not declare that it needs objects"
+    queries = evaluation.questions.make_queries(0)
+    predicted = yield from evaluation.drawn_pictures.classify_pictures(queries, posterior, evaluation.settings.draws)
+    return objects, queries, predicted, read_objects(objects, queries, predicted)
 
 
 def explain_missing_objects(evaluation: "Evaluation") -> str:

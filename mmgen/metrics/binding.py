@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.objects import explain_missing_objects, find_objects, read_objects
+from mmgen.evaluation.objects import explain_missing_objects, read_drawn_objects
 from mmgen.evaluation.queries import weighted_mean
 from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.results.standard_errors import share_error
@@ -45,14 +45,8 @@ class Binding(Metric):
     needs = (needs.explain_missing_classifier, needs.explain_unspelled_descriptions, explain_missing_objects)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        info, seed = evaluation.attributes, evaluation.settings.seed
-        objects = find_objects(info.names, info.values)
-        assert objects is not None
-        queries = evaluation.questions.make_queries(0)
-        predicted = yield from evaluation.drawn_pictures.classify_pictures(
-            queries, posterior, evaluation.settings.draws
-        )
-        readings = read_objects(objects, queries, predicted)
+        seed = evaluation.settings.seed
+        objects, queries, predicted, readings = yield from read_drawn_objects(evaluation, posterior)
         pictures = readings.bound.size
         values = 100.0 * readings.bound.mean(1)
         mean, swapped, mixed = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.objects import explain_missing_objects, find_objects, read_objects
+from mmgen.evaluation.objects import explain_missing_objects, read_drawn_objects
 from mmgen.evaluation.queries import weighted_mean
 from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.results.standard_errors import share_error
@@ -37,19 +37,12 @@ class Position(Metric):
     needs = (needs.explain_missing_classifier, needs.explain_unspelled_descriptions, explain_missing_objects)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        info = evaluation.attributes
-        objects = find_objects(info.names, info.values)
-        assert objects is not None
-        queries = evaluation.questions.make_queries(0)
-        predicted = yield from evaluation.drawn_pictures.classify_pictures(
-            queries, posterior, evaluation.settings.draws
-        )
-        readings = read_objects(objects, queries, predicted)
+        objects, queries, predicted, readings = yield from read_drawn_objects(evaluation, posterior)
         if not readings.distinct.any():
             return []
         others = [
             index
-            for index in range(len(info.names))
+            for index in range(len(evaluation.attributes.names))
             if index not in objects.positions and index not in evaluation.questions.hints
         ]
         related = (predicted[:, :, others] == queries.codes[:, None, others]).all(2)
