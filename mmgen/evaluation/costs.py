@@ -54,7 +54,7 @@ def explain_slow_densities(evaluation: "Evaluation") -> str:
         numbers = f"--text-samples {max(2, text_samples(evaluation) // (2 * int(hours + 1)))}"
     raise UsageError(
         f"log-likelihood got {points:,} points with {samples:,} samples each, whose log densities by this flow take "
-        f"about {hours:,.0f} hours, expected one at most; use {numbers}"
+        f"about {hours:,.1f} hours, expected one at most; use {numbers}"
     )
 
 

@@ -101,7 +101,7 @@ class InferenceParts:
         """
         grid = self.latent.single_grid
         if grid is not None and maps:
-            return GaussianHead(GridHead(grid, features, maps, self.hidden))
+            return GaussianHead(GridHead(grid, features, maps, self.hidden, ACTIVATIONS[self.activation]()))
         if self.shared:
             return GaussianHead(SharedEncoder(features, 2 * self.latent.size, self.shared))
         sizes = [features, *[self.hidden] * layers, 2 * self.latent.size]

@@ -143,8 +143,9 @@ class Autoencoder(GaussianModel):
         """Return the settings with the codec of the folder of weights, and a text network if text is generated.
 
         Raises:
-            SettingsError: Neither a codec nor a folder is set, or both contradict each other.
+            SettingsError: Neither a codec nor a folder is set, both contradict each other, or a setting has no effect.
         """
+        _check_effective(settings)
         filled: dict[str, Any] = {}
         if settings.weights is not None:
             codec = read_pretrained(Path(settings.weights)).codec
@@ -167,7 +168,8 @@ class Autoencoder(GaussianModel):
     def build(cls, settings: AutoencoderSettings, demands: Demands, data: DataSettings) -> "Autoencoder":
         assert settings.codec is not None, "settings are completed before they are built"
         available = available_modalities(data, {"image": "quantised-normal"}, demands.modalities)
-        (name,) = next(iter(demands.posteriors), ("",)) if len(demands.posteriors) == 1 else ("",)
+        inputs = next(iter(demands.posteriors)) if len(demands.posteriors) == 1 else ()
+        name = inputs[0] if len(inputs) == 1 else ""
         image = available.get(name)
         if not isinstance(image, Image):
             raise SettingsError(
@@ -304,3 +306,23 @@ def _decibels(squared_errors: Tensor) -> float:
     if float(squared_errors.max()) < 1e-12:
         return math.inf
     return float(-10 * squared_errors.clamp_min(1e-12).log10().mean())
+
+
+def _check_effective(settings: AutoencoderSettings) -> None:
+    """Refuse settings of encoders of words, which this model lacks, and of a decoder that has weights already."""
+    unused: list[tuple[str, object, tuple[str, ...]]] = [
+        ("attribute_network", settings.attribute_network, ("embedding", "hidden")),
+        ("text_network", settings.text_network, ("encoder", "bidirectional")),
+    ]
+    for name, network, fields in unused:
+        for field in fields if network is not None else ():
+            if getattr(network, field) != getattr(type(network)(), field):
+                raise SettingsError(
+                    f"setting 'model.{name}.{field}' got {getattr(network, field)}, but model autoencoder reads words "
+                    "off z and encodes none; leave it out"
+                )
+    if settings.output_bias != "default":
+        raise SettingsError(
+            f"setting 'model.output_bias' got '{settings.output_bias}', but the decoder of model autoencoder has "
+            "pretrained weights; leave it out"
+        )

@@ -224,6 +224,11 @@ def _build_shared(settings: MultimodalSettings) -> tuple[nn.Module | None, int]:
             f"model.shared got settings, but networks that share layers lose the places of model.latent_size "
             f"{list(grid)}; leave model.shared out, or give a single number"
         )
+    if settings.head_layers is not None:
+        raise SettingsError(
+            f"setting 'model.head_layers' got {settings.head_layers}, but heads keep the places of model.latent_size "
+            f"{list(grid)} and have no such layers; leave it out"
+        )
     return GridReader().build(grid)
 
 

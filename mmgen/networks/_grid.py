@@ -20,11 +20,12 @@ class GridHead(nn.Module):
         features: F: feature maps [M, h, w], flattened, and then what is said of all places.
         maps: M h w, the part of F that has places.
         hidden: Width of the layer that joins both; unused where all features have places.
+        activation: Non-linearity of that layer.
     """
 
-    def __init__(self, grid: Grid, features: int, maps: int, hidden: int) -> None:
+    def __init__(self, grid: Grid, features: int, maps: int, hidden: int, activation: nn.Module) -> None:
         super().__init__()
-        self.sides, self.maps = grid[1:], maps
+        self.sides, self.maps, self.activation = grid[1:], maps, activation
         channels = maps // (grid[1] * grid[2])
         self.everywhere = nn.Linear(features - maps, hidden) if features > maps else None
         self.places = nn.Identity() if self.everywhere is None else Conv2d(channels, hidden, 1)
@@ -33,7 +34,7 @@ class GridHead(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         hidden = self.places(features[:, : self.maps].unflatten(1, (-1, *self.sides)))
         if self.everywhere is not None:
-            hidden = nn.functional.silu(hidden + self.everywhere(features[:, self.maps :])[:, :, None, None])
+            hidden = self.activation(hidden + self.everywhere(features[:, self.maps :])[:, :, None, None])
         output: Tensor = self.last(hidden)
         return output.flatten(1)
 

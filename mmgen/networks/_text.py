@@ -28,7 +28,7 @@ class TextNetwork:
     embedding: Annotated[int, Field(ge=1)] = 64
     """Width of the embedding of a word."""
     hidden: Annotated[int, Field(ge=1)] = 200
-    """Width of the recurrent state, in encoder and decoder."""
+    """Width of the recurrent state, or of the features of a bag of words."""
     head: Annotated[int, Field(ge=1)] = 200
     """Width of the fully connected layers from the decoder's state to the next word."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1

@@ -3,6 +3,7 @@ from ._base import (
     Bound as Bound,
     Modalities as Modalities,
     Objective as Objective,
+    WeightedObjective as WeightedObjective,
     expected_log_likelihood as expected_log_likelihood,
     prior_kl as prior_kl,
     relative_weight as relative_weight,

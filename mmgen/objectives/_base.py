@@ -24,6 +24,7 @@ __all__ = [
     "Modalities",
     "Objective",
     "RunSettings",
+    "WeightedObjective",
     "check_single_device",
     "expected_log_likelihood",
     "relative_weight",
@@ -122,6 +123,22 @@ class Objective(ABC):
         Returns:
             The weight, infinite without a divergence to p(z); None if no single number expresses it.
         """
+
+
+class WeightedObjective(Objective):
+    """Base of objectives that have the settings image_weight, attributes_weight and text_weight."""
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weight lambda by role; modalities of other roles weigh 1."""
+        return {kind: float(getattr(self, f"{kind}_weight")) for kind in ("image", "attributes", "text")}
+
+    def weights_of(self, model: Model, names: Collection[str]) -> dict[str, float]:
+        """Return the weight lambda of each modality of a model."""
+        return {name: self.weights.get(role(model, name), 1.0) for name in names}
+
+    def ineffective_weights(self, kinds: Collection[str]) -> list[str]:
+        return [f"{kind}_weight" for kind in self.weights if kind not in kinds]
 
 
 def check_modality_names(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ References:
     On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Eq. 2
 """
 
-from collections.abc import Collection
 from typing import Annotated
 
 from pydantic import Field
@@ -14,13 +13,13 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, relative_weight, role, warmup_weight
+from mmgen.objectives._base import CONFIG, Bound, Modalities, WeightedObjective, relative_weight, warmup_weight
 
 __all__ = ["Elbo"]
 
 
 @dataclass(frozen=True, config=CONFIG)
-class Elbo(Objective):
+class Elbo(WeightedObjective):
     r"""Evidence lower bound on the log-likelihood of all modalities, through one posterior.
 
     .. math:: E_{q(z|g)}\Big[\sum_m \lambda_m \log p(x_m|z)\Big] - \beta \, KL(q(z|g) \,\|\, p(z))  \qquad \text{(VE
@@ -56,20 +55,12 @@ class Elbo(Objective):
         Maximised over all densities, q(z|g) is p(z) times the product of p(x_m|z)^(lambda_m / beta); of the description
         alone that leaves p(y|z)^(lambda_y / beta) p(z).
         """
-        return relative_weight(self._weights.get(kind or name, 1.0), self.beta)
-
-    def ineffective_weights(self, kinds: Collection[str]) -> list[str]:
-        return [f"{kind}_weight" for kind in self._weights if kind not in kinds]
-
-    @property
-    def _weights(self) -> dict[str, float]:
-        """Weight lambda by modality, for modalities that have such a setting; all others weigh 1."""
-        return {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
+        return relative_weight(self.weights.get(kind or name, 1.0), self.beta)
 
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
         trace = model.trace(batch, self.given, None if self.samples == 1 else self.samples, self.modalities)
         likely = trace.expected_log_likelihood
-        weights = {name: self._weights.get(role(model, name), 1.0) for name in self.modalities}
+        weights = self.weights_of(model, self.modalities)
         scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
         value = sum((weights[name] * term for name, term in likely.items()), -scale * trace.total_divergence)
         exact = all(weight == 1 for weight in weights.values()) and scale >= 1

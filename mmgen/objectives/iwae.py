@@ -5,7 +5,6 @@ References:
 """
 
 import math
-from collections.abc import Collection
 from typing import Annotated
 
 from pydantic import Field
@@ -14,13 +13,13 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.models import USUAL_NEEDS, Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, role
+from mmgen.objectives._base import CONFIG, Bound, Modalities, WeightedObjective
 
 __all__ = ["Iwae"]
 
 
 @dataclass(frozen=True, config=CONFIG)
-class Iwae(Objective):
+class Iwae(WeightedObjective):
     r"""Importance-weighted bound: log of the mean of k importance weights, with draws from one posterior.
 
     .. math:: E_{z_1, \ldots, z_k \sim q(z|g)}\Big[\log \frac{1}{k} \sum_{i=1}^k
@@ -58,19 +57,11 @@ class Iwae(Objective):
         """Return lambda_m: for every k the bound is greatest where q(z|g) is p(z) times the product of
         p(x_m|z)^lambda_m.
         """
-        return self._weights.get(kind or name, 1.0)
-
-    def ineffective_weights(self, kinds: Collection[str]) -> list[str]:
-        return [f"{kind}_weight" for kind in self._weights if kind not in kinds]
-
-    @property
-    def _weights(self) -> dict[str, float]:
-        """Weight lambda by modality, for modalities that have such a setting; all others weigh 1."""
-        return {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
+        return self.weights.get(kind or name, 1.0)
 
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
         trace = model.trace(batch, self.given, self.samples, self.modalities)
-        weights = {name: self._weights.get(role(model, name), 1.0) for name in self.modalities}
+        weights = self.weights_of(model, self.modalities)
         likely = trace.expected_log_likelihood
         if self.samples == 1:
             value = sum((weights[name] * term for name, term in likely.items()), -trace.total_divergence)

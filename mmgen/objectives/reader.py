@@ -1,6 +1,6 @@
 """The log-likelihood of words given encodings of pictures, for models whose encoder is fixed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Self
 
@@ -10,13 +10,13 @@ from pydantic.dataclasses import dataclass
 from mmgen.core.batch import Batch
 from mmgen.modalities import Description
 from mmgen.models import Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, role
+from mmgen.objectives._base import CONFIG, Bound, Modalities, WeightedObjective
 
 __all__ = ["Reader"]
 
 
 @dataclass(frozen=True, config=CONFIG)
-class Reader(Objective):
+class Reader(WeightedObjective):
     r"""Expected log-likelihood of words, without a divergence: trains networks that read words off encodings.
 
     .. math:: E_{q(z|x)}\Big[\sum_m \lambda_m \log p(y_m|z)\Big]
@@ -44,21 +44,12 @@ class Reader(Objective):
         words = tuple(name for name, each in described.items() if each.describes)
         return replace(self, modalities=words) if self.modalities is None and words else self
 
-    def ineffective_weights(self, kinds: Collection[str]) -> list[str]:
-        return [f"{kind}_weight" for kind in self._weights if kind not in kinds]
-
-    @property
-    def _weights(self) -> dict[str, float]:
-        """Weight lambda by modality, for modalities that have such a setting; all others weigh 1."""
-        return {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
-
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         return None  # without a divergence no posterior follows from the words alone
 
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
         z = model.posterior(batch, self.given).sample()
         terms = {name: model.log_likelihood(name, z, batch) for name in self.demands.generates}
-        value = sum(
-            (self._weights.get(role(model, name), 1.0) * term for name, term in terms.items()), z.new_zeros(len(z))
-        )
+        weights = self.weights_of(model, terms)
+        value = sum((weights[name] * term for name, term in terms.items()), z.new_zeros(len(z)))
         return Bound(value, {f"log p({name}|z)": term for name, term in terms.items()})

@@ -195,8 +195,14 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
             f"{settings.aggregate.target['name']}, which needs it at every step; use --family {_FAMILY}"
         )
     target = target.complete_settings(request)
-    dropout = settings.aggregate.text_network.dropout if settings.aggregate.text_network else 0.0
-    if dropout:
+    text_network = settings.aggregate.text_network
+    for name in ("head", "batch_norm", "activation"):
+        if text_network and getattr(text_network, name) != getattr(TextNetwork(), name):
+            raise SettingsError(
+                f"setting 'aggregate.text_network.{name}' got {getattr(text_network, name)}, but a fit reads captions "
+                "and decodes none; leave it out"
+            )
+    if dropout := text_network.dropout if text_network else 0.0:
         raise SettingsError(
             f"setting 'aggregate.text_network.dropout' got {dropout}, expected 0, since a draw and its density need "
             "the same encoding of a caption; leave it out"
