@@ -18,7 +18,7 @@ Terms = Sequence[tuple[float, Tensor | None]]
 
 @dataclass(frozen=True)
 class Steering:
-    """What guidance does to the path of a draw, from noise at t = 0 to the draw at t = 1.
+    """Guidance along the path of a draw, from noise at t = 0 to the draw at t = 1.
 
     Attributes:
         terms: Weights and contexts of a combination of several; outside the interval the first context acts alone.
@@ -87,7 +87,7 @@ class SteeredDensity(Density):
     @property
     @abstractmethod
     def knows_no_context(self) -> bool:
-        """Whether training has shown it what no context looks like."""
+        """Whether it was trained with dropped contexts, as classifier-free guidance needs."""
 
     @abstractmethod
     def steered_sample(self, steering: Steering, n: int, batch: int, generator: torch.Generator | None) -> Tensor:

@@ -61,7 +61,7 @@ _HEAD = 32
 _EARLIEST = 0.05
 """Time before which the weight (1 - t) / t of a reader's gradient stays as it is then, since it has no bound."""
 _SPREAD = 4
-"""Pairs of opposite points at which a reader is asked for the draws that a point of the path may become."""
+"""Antithetic pairs over which the likelihood of the predicted end point is averaged."""
 
 Velocity = Callable[[Tensor, float], Tensor]
 

@@ -51,12 +51,12 @@ def explain_ignored_guidance(evaluation: "Evaluation") -> str:
 
 
 def explain_missing_retrieval(evaluation: "Evaluation") -> str:
-    """Return a reason if training pictures are to be retrieved and are not at hand; else ""."""
+    """Return a reason if retrieval is evaluated without the training pictures; else ""."""
     return explain_missing_training_pictures(evaluation) if RETRIEVAL in evaluation.posteriors else ""
 
 
 def explain_useless_retrieval(evaluation: "Evaluation") -> str:
-    """Return a reason if training pictures are to be retrieved for a metric that examines densities; else ""."""
+    """Return a reason if retrieval is evaluated by a metric of densities; else ""."""
     if RETRIEVAL not in evaluation.posteriors:
         return ""
     return f"needs the density of each posterior, and {RETRIEVAL} has none; leave --posterior {RETRIEVAL} out"

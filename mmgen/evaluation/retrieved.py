@@ -1,8 +1,8 @@
-"""Retrieval as a rival of a model: the training pictures whose words fit a description best.
+"""Retrieval baseline: the training pictures that match a description best.
 
-Of attributes, those pictures fit best that agree with most of the given values; of captions, those of the largest
-cosine similarity of words, each weighed by its inverse document frequency. Pictures that fit equally well come in
-random order, all of them before one comes again.
+For attributes the match is the number of given values that agree; for captions it is the cosine similarity of words
+weighted by inverse document frequency. Pictures that match equally well are returned in random order, each once before
+any is returned again.
 
 References:
     A statistical interpretation of term specificity and its application in retrieval (Spärck Jones, 1972), Journal of

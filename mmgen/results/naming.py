@@ -22,7 +22,7 @@ LEARNED_PRIOR = "learned prior"
 """Name of the posterior q(z), which is fitted to all images and conditioned on nothing."""
 
 RETRIEVAL = "retrieval"
-"""Name of the rival that returns training pictures, which is measured as a posterior is."""
+"""Name of the baseline that retrieves training pictures, in the place of a posterior."""
 
 _NAMES = {
     "prior": "p(z)", "own": "q(z|y)", "true": "q_true", "aggregate": "q_agg", "image": "q(z|x)", "scan": "q_scan",

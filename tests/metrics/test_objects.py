@@ -162,4 +162,4 @@ def test_other_attributes_are_no_objects(names: tuple[str, ...], values: tuple[t
 
 def test_judges_that_are_told_a_property_are_refused() -> None:
     evaluation: Any = SimpleNamespace(attributes=INFO, judge=SimpleNamespace(hints=("colour_1", "relation")))
-    assert explain_missing_objects(evaluation).endswith("got one that is told colour_1; use another judge")
+    assert explain_missing_objects(evaluation).endswith("got one that receives colour_1 as input; use another judge")
