@@ -50,8 +50,8 @@ class Evaluate(Stage["Scores"]):
         Completions("prior", "own", "aggregate", "true", "scan", "retrieval"),
     ] = ()
     """Where z comes from: prior, own (the model's q(z | words)), true, aggregate or scan; or retrieval, a
-    baseline of the training pictures that match the description best; repeatable. By default prior and own of a model, what was fitted
-    of an aggregate."""
+    baseline of the training pictures that match the description best; repeatable. By default prior and own of a model,
+    what was fitted of an aggregate."""
     guidance: Annotated[float | str | Sequence[float | str], OptionName(metavar="LIST", default="0")] = 0.0
     """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
     of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;

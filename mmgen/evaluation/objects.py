@@ -159,7 +159,10 @@ def explain_missing_objects(evaluation: "Evaluation") -> str:
         )
     if hints := {info.names[index] for index in objects.positions.flat} & set(evaluation.judge.hints):
         names = ", ".join(sorted(hints))
-        return f"needs a judge that reads all properties of objects, got one that receives {names} as input; use another judge"
+        return (
+            f"needs a judge that reads all properties of objects, got one that receives {names} as input; use another "
+            "judge"
+        )
     if (evaluation.questions.codes == UNKNOWN).any(1).all():
         return (
             f"needs examples with all attributes known, but the part '{evaluation.settings.part}' has none; use "

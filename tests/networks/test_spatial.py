@@ -77,7 +77,7 @@ def test_a_place_of_z_sees_its_surroundings_and_draws_them() -> None:
 def test_the_head_keeps_places_with_and_without_words() -> None:
     torch.manual_seed(0)
     for others in (0, 3):
-        head = GridHead((2, 4, 4), 5 * 16 + others, 5 * 16, 7)
+        head = GridHead((2, 4, 4), 5 * 16 + others, 5 * 16, 7, nn.SiLU())
         features = torch.randn(1, 5 * 16 + others)
         changed = features.clone()
         changed[:, 6] += 1  # feature 0 at row 1 and column 2
