@@ -152,9 +152,12 @@ class Evaluate(Stage["Scores"]):
         with Dataset.open(path_of(self.dataset) if self.dataset else loaded.dataset_path()) as data:
             judges = self._load_classifiers(data) if judged or self.judge else []
             scores = self._measure_all(guided, metrics, data, judges)
-        for name in dict.fromkeys(metrics):
-            if all(score.metric != name for score in scores):
-                self.watch.say(f"{name}: {get(name).unmeasured}")
+        measured = {score.metric for score in scores}
+        reasons = [f"{name}: {get(name).unmeasured}" for name in dict.fromkeys(metrics) if name not in measured]
+        if reasons and not scores:
+            raise UsageError(f"{'; '.join(reasons)}; choose other descriptions with --given-count, or another --part")
+        for reason in reasons:
+            self.watch.say(reason)
         return scores
 
     def _measure_all(

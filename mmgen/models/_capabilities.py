@@ -32,6 +32,10 @@ CAPABILITIES = {
         "posterior for every subset of modalities",
         "choose another objective or another model",
     ),
+    "fixed encoder": (
+        "encoder that is fixed, so that words can be read off encodings without a bound",
+        "set model.name=autoencoder, or choose another objective",
+    ),
     "split attributes": (
         "network for each single attribute",
         "set model.attribute_network.experts to 'each', or objective.split_attributes to false",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Described, Description
@@ -42,12 +42,19 @@ class ModelSettings(Settings):
         return None
 
 
+def _check_latent_size(value: Any) -> Any:
+    """Refuse a list that is no shape of a grid."""
+    if isinstance(value, list | tuple) and not (len(value) == 3 and all(type(n) is int and n > 0 for n in value)):
+        raise ValueError("expected a number, or [channels, height, width] of at least 1 each")
+    return value
+
+
 class MultimodalSettings(ModelSettings):
     """Settings of a multimodal VAE: sizes of z and of networks, and how posteriors are composed."""
 
     name: Literal["multimodal-vae"] = "multimodal-vae"
     """The kind of model."""
-    latent_size: Count | tuple[Count, Count, Count] = 10
+    latent_size: Annotated[Count | tuple[Count, Count, Count], BeforeValidator(_check_latent_size)] = 10
     """D, dimensions of z (VE: 10 for MNIST-A), or [C, h, w]: a grid of places, with image network spatial."""
     inference: str | None = None
     """How posteriors are composed; left out, what the objective is made for."""

@@ -199,6 +199,10 @@ class Autoencoder(GaussianModel):
         return cls(image, grid, encoder, decoder, words, trains_decoder=name in demands.generates)
 
     @property
+    def capabilities(self) -> frozenset[str]:
+        return super().capabilities | {"fixed encoder"}
+
+    @property
     def encodes_once(self) -> str:
         return "" if self.trains_decoder else self.image.name
 

@@ -38,7 +38,9 @@ class Reader(WeightedObjective):
     @property
     def demands(self) -> Demands:
         generates = self.modalities or ("attributes",)
-        return Demands(frozenset([self.given]), generates=generates, inference="image-only", needs=frozenset())
+        return Demands(
+            frozenset([self.given]), generates=generates, inference="image-only", needs=frozenset({"fixed encoder"})
+        )
 
     def for_data(self, described: Mapping[str, Description]) -> Self:
         words = tuple(name for name, each in described.items() if each.describes)

@@ -77,6 +77,8 @@ def fit_aggregate(
     check_described(described_examples, settings, needs_descriptions(data, inputs, described_examples))
     target.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
     fitted = model.latent.of_layer(model.latent.top) if settings.aggregate.layers == "top" else model.latent
+    with torch.device("meta"):  # refuses settings of the family that do not fit z, before pictures are encoded
+        settings.build_family().build_density(fitted, 1)
     settings.training.check_optimizer(lambda: settings.build(fitted).parameters())
     # Encodings are made once, for all fits: in full precision unless bf16 is asked for.
     chosen = settings.training.precision

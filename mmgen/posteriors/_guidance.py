@@ -88,7 +88,7 @@ class Guidance:
             weight = float(text) if is_valid_type else -1.0
         except (ValueError, OverflowError):
             weight = -1.0
-        settings = _parse_options(options, steering) if 0 <= weight <= MOST else None
+        settings = _parse_options(options, steering, value) if 0 <= weight <= MOST else None
         if settings is None:
             got = ("nothing" if value == "" else value) if is_valid_type else format_value(value)
             raise UsageError(
@@ -103,8 +103,16 @@ class Guidance:
         return cls(weight, **settings)
 
 
-def _parse_options(options: Sequence[str], steering: str) -> dict[str, Any] | None:
-    """Return settings from the options after a weight; None if one is unknown, repeated or out of range."""
+def _parse_options(options: Sequence[str], steering: str, value: object) -> dict[str, Any] | None:
+    """Return settings from the options after a weight; None if one is unknown, repeated or out of range.
+
+    Raises:
+        UsageError: An option is one of another method, or the part of the path is none.
+    """
+    others = (BALANCED, *_CANDIDATES) if steering else ("start", "end")
+    if foreign := [name for name in (option.partition("=")[0] for option in options) if name in others]:
+        method = f"weights without a method, such as 3:{BALANCED}" if steering else f"{CFG} and {GRADIENT}"
+        raise UsageError(f"guidance got {value}, but {foreign[0]} is an option of {method}; leave it out")
     settings: dict[str, Any] = {"method": steering} if steering else {}
     ranges = {"start": (0.0, 1.0), "end": (0.0, 1.0)} if steering else dict.fromkeys(_CANDIDATES, (1, _MOST_CANDIDATES))
     for option in options:
@@ -113,14 +121,18 @@ def _parse_options(options: Sequence[str], steering: str) -> dict[str, Any] | No
             settings["method"] = BALANCED
             continue
         try:
-            value = int(text) if name == "candidates" else float(text)
+            number = int(text) if name == "candidates" else float(text)
             low, high = ranges[name]
         except (KeyError, ValueError):
             return None
-        if name in settings or not low <= value <= high:
+        if steering and not low <= number <= high:
+            raise UsageError(f"guidance got {value}, expected 0 <= start < end <= 1, such as start=0.2:end=0.8")
+        if name in settings or not low <= number <= high:
             return None
-        settings[name] = value
-    return settings if settings.get("start", 0.0) < settings.get("end", 1.0) else None
+        settings[name] = number
+    if settings.get("start", 0.0) >= settings.get("end", 1.0):
+        raise UsageError(f"guidance got {value}, expected 0 <= start < end <= 1, such as start=0.2:end=0.8")
+    return settings
 
 
 NO_GUIDANCE = Guidance()

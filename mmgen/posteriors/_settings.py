@@ -196,6 +196,12 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         )
     target = target.complete_settings(request)
     text_network = settings.aggregate.text_network
+    described = model.data.observed.get(given)
+    if text_network and given != "text" and (described is None or described.kind != "text"):
+        raise SettingsError(
+            f"aggregate.text_network got settings, but a fit given {given} reads no captions; leave them out, or use "
+            "--given text"
+        )
     for name in ("head", "batch_norm", "activation"):
         if text_network and getattr(text_network, name) != getattr(TextNetwork(), name):
             raise SettingsError(

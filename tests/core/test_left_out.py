@@ -47,7 +47,11 @@ def said(path: Path, assignments: list[str], objective: str) -> str:
     return describe_unused_modalities(settings)
 
 
-OF_PICTURES = [name for name, one in mmgen.objectives.import_all().items() if "image" in one().demands.modalities]
+OF_PICTURES = [
+    name
+    for name, one in mmgen.objectives.import_all().items()
+    if "image" in one().demands.modalities and "fixed encoder" not in one().demands.needs
+]
 """Objectives that can be asked of the dataset here; a graph's cannot."""
 
 
