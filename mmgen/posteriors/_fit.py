@@ -77,9 +77,9 @@ def fit_aggregate(
     check_described(described_examples, settings, needs_descriptions(data, inputs, described_examples))
     target.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
     fitted = model.latent.of_layer(model.latent.top) if settings.aggregate.layers == "top" else model.latent
-    with torch.device("meta"):  # refuses settings of the family that do not fit z, before pictures are encoded
-        settings.build_family().build_density(fitted, 1)
-    settings.training.check_optimizer(lambda: settings.build(fitted).parameters())
+    with torch.random.fork_rng(devices=[]):  # refuses settings that do not fit z before pictures are encoded
+        unfitted = settings.build(fitted)
+    settings.training.check_optimizer(unfitted.parameters)
     # Encodings are made once, for all fits: in full precision unless bf16 is asked for.
     chosen = settings.training.precision
     precision = resolve_precision("32-true" if chosen == "auto" else chosen, fabric.device)

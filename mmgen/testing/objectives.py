@@ -50,7 +50,7 @@ def check_training(name: str) -> None:
     assert bound.value.isfinite().all()
     assert bound.terms and all(term.shape == (5,) for term in bound.terms.values())
     bound.value.mean().backward()
-    lost = [key for key, parameter in model.named_parameters() if parameter.grad is None]
+    lost = [key for key, parameter in model.named_parameters() if parameter.requires_grad and parameter.grad is None]
     assert lost == [], f"{name} asks for networks that it does not train: {lost}"
     if isinstance(objective, Adversarial):
         _check_opponent(name, objective, model, case.batch())

@@ -18,6 +18,7 @@ from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.vector import VectorDescription
 from mmgen.models import DataSettings, ModelSettings, MultimodalSettings
+from mmgen.models.autoencoder import AutoencoderSettings
 from mmgen.models.graph_vae import GraphSettings
 from mmgen.models.semi_supervised_vae import SemiSupervisedSettings
 from mmgen.networks import AttributeNetwork, TextNetwork
@@ -25,6 +26,7 @@ from mmgen.settings.config import build_member
 
 __all__ = [
     "CASES",
+    "SMALL_AUTOENCODER",
     "SMALL_DATA",
     "SMALL_GRAPH",
     "SMALL_MODEL",
@@ -48,6 +50,10 @@ SMALL_MODEL = MultimodalSettings(
     hidden=16,
     image_network={"name": "mlp", "hidden": (16,)},
     attribute_network=AttributeNetwork(embedding=4, hidden=8, decoder_hidden=8),
+)
+
+SMALL_AUTOENCODER = AutoencoderSettings(
+    codec={"name": "pixels"}, noise=0.2, attribute_network=AttributeNetwork(embedding=4, hidden=8, decoder_hidden=8)
 )
 
 SMALL_LABELLED = SemiSupervisedSettings(latent_size=3, image_network={"name": "mlp", "hidden": (16,)}, hidden=(8,))
@@ -112,6 +118,7 @@ class Case:
 CASES = (
     Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_MODEL),
     Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_LABELLED),
+    Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_AUTOENCODER),
     Case(SMALL_GRAPH, small_graph, ("graph", "features"), ("graph",), GraphSettings(latent_size=3, hidden=4)),
 )
 """Every member is tried on the first that suits it."""

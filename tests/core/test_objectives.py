@@ -27,7 +27,7 @@ from mmgen.testing.linear_gaussian import (
     make_linear_gaussian,
 )
 from mmgen.testing.objectives import make_unweighted_objective
-from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
+from mmgen.testing.small import SMALL_AUTOENCODER, SMALL_DATA, SMALL_MODEL, small_batch
 
 BOUNDS = ("bivcca", "cvae", "elbo", "iwae", "jmvae")
 """Objectives that are bounds where nothing is weighted, and must go on saying so; others are sums of several bounds."""
@@ -73,7 +73,8 @@ def test_every_weight_of_a_likelihood_acts_on_it_by_any_name(name: str, setting:
         chosen = {"modalities": called, "given": called[:1]} if by_name else {}
         objective = member(**{**others, setting: weight}, **chosen)
         torch.manual_seed(0)
-        model = build_model(SMALL_MODEL, objective.demands, data).eval()
+        settings = SMALL_AUTOENCODER if "fixed encoder" in objective.demands.needs else SMALL_MODEL
+        model = build_model(settings, objective.demands, data).eval()
         small = small_batch()
         parts = [dict(zip(called, part.values(), strict=False)) for part in (small.values, small.present)]
         if by_name:

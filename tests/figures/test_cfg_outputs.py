@@ -158,7 +158,7 @@ def test_not_moves_away_from_the_excluded_value(flows: Path) -> None:
         (["sample", "attributes", "--guidance", "cfg:1"], "an empty description"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg"], "guidance got cfg, expected"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:0"], "above 0, such as cfg:0.5"),
-        (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:balanced"], "cfg:0.5"),
+        (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:balanced"], "such as 3:balanced"),
         (
             ["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:start=0.8:end=0.2"],
             "0 <= start < end <= 1",

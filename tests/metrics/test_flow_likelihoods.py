@@ -106,9 +106,9 @@ def test_slow_densities_have_fewer_samples_unless_they_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("cost", "settings", "advice"),
     [
-        (1.3e9, {"samples": 10_000}, "200 points with 10,000 samples each, .* about 14 hours, .* use --samples 692"),
-        (6e11, {}, "200 points with 10 samples each, .* about 7 hours, .* use --samples 1$"),
-        (6e12, {}, "about 67 hours, expected one at most; use --samples 1 --number 30$"),
+        (1.3e9, {"samples": 10_000}, "200 points with 10,000 samples each, .* about 14.4 hours, .* use --samples 692"),
+        (6e11, {}, "200 points with 10 samples each, .* about 6.7 hours, .* use --samples 1$"),
+        (6e12, {}, "about 66.7 hours, expected one at most; use --samples 1 --number 30$"),
     ],
 )
 def test_what_takes_hours_is_refused_with_the_numbers_to_give(cost: float, settings: Any, advice: str) -> None:
