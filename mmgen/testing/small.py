@@ -9,6 +9,7 @@ import torch
 
 import mmgen.modalities
 import mmgen.networks
+from mmgen.codecs import Pixels
 from mmgen.core.batch import Batch
 from mmgen.inference import InferenceParts
 from mmgen.latent.space import LatentSpace
@@ -53,7 +54,7 @@ SMALL_MODEL = MultimodalSettings(
 )
 
 SMALL_AUTOENCODER = AutoencoderSettings(
-    codec={"name": "pixels"}, noise=0.2, attribute_network=AttributeNetwork(embedding=4, hidden=8, decoder_hidden=8)
+    codec=Pixels(), noise=0.2, attribute_network=AttributeNetwork(embedding=4, hidden=8, decoder_hidden=8)
 )
 
 SMALL_LABELLED = SemiSupervisedSettings(latent_size=3, image_network={"name": "mlp", "hidden": (16,)}, hidden=(8,))
