@@ -7,26 +7,24 @@ References:
     Kavukcuoglu, Hinton, 2016), arXiv:1603.08575: the dataset, with digits at random places
 """
 
-from collections.abc import Generator, Iterator
-from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
+from mmgen.data_recipes._base import Rows
 from mmgen.data_recipes._digits import INK
-from mmgen.data_recipes._published import comparison_notes
 from mmgen.data_recipes._render import binarise, pack_bits, resize_digits
-from mmgen.data_recipes._sources import DIGIT_SIZE, Digits, Source, fetch_digits, read_digits
-from mmgen.data_recipes._splits import Parts, official_scheme, split_by_group
-from mmgen.data_recipes._streams import random_bits, random_integers, random_order, stream_keys
+from mmgen.data_recipes._several_digits import PARTS, DigitPools, SeveralDigitsRecipe
+from mmgen.data_recipes._sources import DIGIT_SIZE
+from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys
+
+if TYPE_CHECKING:
+    from mmgen.artifacts import DatasetWriter
 
 __all__ = ["Multimnist"]
 
-_PARTS = ("train", "val", "test")
 _CELLS = 4
 _NO_DIGIT = 255
 _NO_SOURCE = 2**32 - 1
@@ -54,7 +52,7 @@ _FACTORS: dict[str, tuple[str, str, str, tuple[int, ...]]] = {
 }
 
 
-class Multimnist(Recipe):
+class Multimnist(SeveralDigitsRecipe):
     """MultiMNIST: up to four digits in cells in reading order.
 
     How many there are is uniform in 0 .. 4. An image belongs to a part, and draws each digit, uniformly and with
@@ -62,17 +60,8 @@ class Multimnist(Recipe):
     touch, ink adds up to at most white (WG's code redraws such images); digits are shrunk bicubically.
     """
 
-    source: Source = "mnist"
-    """Digits: mnist, or digits for the 1,797 that scikit-learn carries (no download)."""
-
-    mnist: Annotated[Path | None, Field(exclude=True)] = None
-    """Folder with MNIST's four IDX files; downloaded into the cache by default."""
-
     size: Annotated[int, Field(ge=16, le=512)] = _PUBLISHED_CANVAS
     """Height and width of the canvas in pixels; digits and cells scale with it."""
-
-    number: Annotated[int, Field(ge=20)] = 70_000
-    """Images in all."""
 
     binarise: Annotated[bool, INK] = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
@@ -88,9 +77,6 @@ class Multimnist(Recipe):
 
     name: ClassVar[str] = "multimnist"
     vocabulary: ClassVar[tuple[str, ...]] = tuple(str(digit) for digit in range(10))
-
-    def setup_work(self) -> Work[Path] | None:
-        return fetch_digits(self.source, self.mnist)
 
     def make_rows(
         self,
@@ -147,67 +133,21 @@ class Multimnist(Recipe):
             centres[owner[here], k] = middle + np.array([left, top], np.float32)
         return np.minimum(canvases, 255).astype(np.uint8), centres
 
-    def make(
-        self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
-    ) -> Work[Path]:
-        check_dataset_size(self.number, self.size**2, chunk)
-        digits = read_digits(self.source, self.mnist)
-        schemes, pool = _divide_digits(digits, seed)
-        members = [np.flatnonzero(pool == code) for code in range(len(_PARTS))]
-        # Images take turns with the digits, in a random order, so that parts of both have the same shares.
-        pool_of_image = pool[
-            random_order(seed, f"{self.name} parts", len(digits))[np.arange(self.number) % len(digits)]
-        ]
+    def choose_digits(
+        self, pools: DigitPools, part: NDArray[np.int64], indices: NDArray[np.int64], seed: int
+    ) -> tuple[Any, ...]:
+        digits, members = pools.digits, [pools.members(code) for code in range(len(PARTS))]
+        chosen, full = _draw_digits(stream_keys(seed, self.name, indices), part, members)
+        digit = np.where(full, digits.labels[chosen], _NO_DIGIT).astype(np.uint8)
+        source = np.where(full, chosen, _NO_SOURCE).astype(np.uint32)
+        # An empty image too belongs to a part: that of the digits that it does not show.
+        return digits.images[chosen[full]], digit, source, digits.part[chosen[:, 0]], indices, seed
 
-        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
-            for start in range(0, self.number, chunk):
-                indices = np.arange(start, min(start + chunk, self.number))
-                chosen, full = _draw_digits(stream_keys(seed, self.name, indices), pool_of_image[indices], members)
-                digit = np.where(full, digits.labels[chosen], _NO_DIGIT).astype(np.uint8)
-                source = np.where(full, chosen, _NO_SOURCE).astype(np.uint32)
-                # An empty image too belongs to a part: that of the digits that it does not show.
-                yield digits.images[chosen[full]], digit, source, digits.part[chosen[:, 0]], indices, seed
-
-        def write_dataset() -> Generator[Progress, None, Path]:
-            from mmgen.artifacts import DatasetWriter
-
-            settings = {"recipe": self.name, **self.model_dump(), "source_sha256": digits.sha256}
-            settings |= digits.content.settings if digits.content is not None else {}
-            with DatasetWriter(path, size=self.number, settings=settings, seed=seed, command=command) as writer:
-                writer.add_image("image", (1, self.size, self.size), "bits" if self.binarise else "bytes")
-                writer.add_text("text", self.vocabulary, _CELLS)
-                for name, (dtype, unit, meaning, shape) in _FACTORS.items():
-                    writer.add_factor(name, dtype, unit, meaning, shape)
-                start = 0
-                for rows in map_in_order(self.make_rows, chunk_arguments(), workers):
-                    writer.write(start, rows.columns, rows.factors)
-                    start += len(rows)
-                    yield Progress(start)
-                parts = {name: np.flatnonzero(pool_of_image == code) for code, name in enumerate(_PARTS)}
-                for scheme, meaning in schemes.items():
-                    writer.add_splits(scheme, **parts, meaning=meaning)
-            return path
-
-        return Work(f"making {self.name}", self.number, "image", write_dataset, comparison_notes(digits.content))
-
-
-def _divide_digits(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]]:
-    """Return meanings of the split schemes by name, and the part of each source digit [S]: 0 train, 1 val, 2 test."""
-    # Images can be free of leaks in one division of digits only, so ``iid`` is the publisher's where there is one.
-    numbers = np.arange(len(digits))
-    published = official_scheme(numbers, digits.part, seed)
-    parts: Parts
-    if published:
-        ((name, (meaning, parts)),) = published.items()
-        meaning = f"{meaning}; all digits of an image are of its part"
-        schemes = {"iid": f"the same as {name}: {meaning}", name: meaning}
-    else:
-        parts = split_by_group(numbers, len(digits), seed, "iid")
-        schemes = {"iid": "85/5/10 % of the source digits; all digits of an image are of its part"}
-    pool = np.empty(len(digits), np.int64)
-    for code, part in enumerate(_PARTS):
-        pool[parts[part]] = code
-    return schemes, pool
+    def add_elements(self, writer: "DatasetWriter") -> None:
+        writer.add_image("image", (1, self.size, self.size), "bits" if self.binarise else "bytes")
+        writer.add_text("text", self.vocabulary, _CELLS)
+        for name, (dtype, unit, meaning, shape) in _FACTORS.items():
+            writer.add_factor(name, dtype, unit, meaning, shape)
 
 
 def _draw_digits(

@@ -203,7 +203,7 @@ def test_nothing_that_is_typed_is_dropped(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("mmgen make-data mnist-", {"mnist-a", "mnist-2bit"}),
+        ("mmgen make-data mnist-", {"mnist-a", "mnist-2bit", "mnist-captions"}),
         ("mmgen make-data mnist-a --co", {"--copies", "--code"}),
         ("mmgen make-data two-objects --ma", {"--masks", "--materials"}),
     ],

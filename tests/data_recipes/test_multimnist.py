@@ -6,9 +6,9 @@ import pytest
 from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.data_recipes._digits import CollectionName
+from mmgen.data_recipes._several_digits import DigitPools
 from mmgen.data_recipes._sources import read_digits
 from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys
-from mmgen.data_recipes.multimnist import _divide_digits
 from mmgen.settings.config import validate
 
 EVERYTHING = slice(None)
@@ -154,7 +154,7 @@ def test_draws_below_a_number_are_uniform():
 
 def test_original_digits_have_the_publishers_parts(mnist_folder):
     digits = read_digits("mnist", mnist_folder)
-    schemes, pool = _divide_digits(digits, 0)
-    assert set(schemes) == {"iid", "official"}
-    assert np.bincount(pool).tolist() == [55_000, 5_000, 10_000]
-    assert np.array_equal(pool == PARTS.index("test"), digits.part == 1)
+    pools = DigitPools.divide(digits, 0)
+    assert set(pools.schemes) == {"iid", "official"}
+    assert np.bincount(pools.pool).tolist() == [55_000, 5_000, 10_000]
+    assert np.array_equal(pools.pool == PARTS.index("test"), digits.part == 1)
