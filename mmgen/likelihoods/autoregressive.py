@@ -7,6 +7,7 @@ References:
 from typing import Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from mmgen.likelihoods._base import full_precision
@@ -17,8 +18,14 @@ __all__ = ["Autoregressive"]
 class Speaker(Protocol):
     """Protocol of a recurrent decoder of words: V words and, as the last class, "no word"; M means any axes."""
 
-    def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
-        """Return logits [M, T, V+1] of each word given the words before it, from context [M, F] and tokens [M, T]."""
+    def logits(self, context: Tensor, previous: Tensor, sizes: list[int]) -> Tensor:
+        """Return logits [N, V+1] of the words of R sentences, the longest first, in the order of their steps.
+
+        Args:
+            context: Of each sentence [R, F].
+            previous: Code of the word before each word [N]: of all sentences at the first step, then at the second.
+            sizes: How many sentences have a word at each step, falling; N in all.
+        """
 
     def start(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """Return the initial state [M, H] and the code [M] that is the input of the first step."""
@@ -45,11 +52,20 @@ class Autoregressive:
     def __init__(self, words: int) -> None:
         self.padding = words
 
+    def probabilities(self, speaker: Speaker, context: Tensor, tokens: Tensor) -> Tensor:
+        """Return p(word_t | words before t, context) [..., T, V+1]; after the end padding has probability 1."""
+        state, previous = speaker.start(context)
+        logits = []
+        for word in tokens.unbind(-1):
+            state, each = speaker.step(context, state, previous)
+            logits.append(each)
+            previous = word
+        return self.log_probabilities(torch.stack(logits, -2), tokens).exp()
+
     def log_probabilities(self, logits: Tensor, tokens: Tensor) -> Tensor:
         """Convert logits [..., T, V+1] to log p(word_t | words before, z); after the end, "no word" is certain."""
         table = full_precision(logits).log_softmax(-1)
-        is_end = (tokens == self.padding).long()
-        ended = ((is_end.cumsum(-1) - is_end) > 0).expand(table.shape[:-1]).unsqueeze(-1)
+        ended = self._has_ended(tokens).expand(table.shape[:-1]).unsqueeze(-1)
         certain = torch.full_like(table[..., :1, :].detach(), -torch.inf)
         certain[..., self.padding] = 0.0
         return torch.where(ended, certain, table)
@@ -57,22 +73,43 @@ class Autoregressive:
     def log_prob(self, speaker: Speaker, context: Tensor, tokens: Tensor) -> Tensor:
         """Return log p(tokens | context) in nats [...] of sentences [..., T], given features [..., F] of z."""
         if torch.is_grad_enabled():
-            logits = speaker.logits(context, tokens)
-            return self._gather_words(self.log_probabilities(logits, tokens), tokens).sum(-1)
-        # Importance sampling has thousands of contexts: word by word, so that no [..., T, H] is held.
-        state, previous = speaker.start(context)
+            return self._log_prob_at_once(speaker, context, tokens)
+        # Importance sampling has thousands of contexts: word by word, so that no [..., T, H] is held. Sentences that
+        # have ended are left out of each step.
         total = full_precision(context).new_zeros(context.shape[:-1])
-        ended = torch.zeros_like(tokens[..., 0], dtype=torch.bool)
+        running = torch.ones_like(tokens[..., 0], dtype=torch.bool).expand(total.shape)
+        tokens = tokens.expand(*total.shape, -1)
+        context, state, previous = context[running], *speaker.start(context[running])
         for t in range(tokens.shape[-1]):
+            words = tokens[..., t][running]
             state, logits = speaker.step(context, state, previous)
-            table = full_precision(logits).log_softmax(-1)
-            previous = tokens[..., t]
-            total = total + self._gather_words(table, previous).masked_fill(ended, 0.0)
-            ended = ended | (previous == self.padding)
+            total[running] -= F.cross_entropy(full_precision(logits), words, reduction="none")
+            goes_on = words != self.padding
+            if not goes_on.any():
+                break
+            context, state, previous = context[goes_on], state[goes_on], words[goes_on]
+            running = running.masked_scatter(running, goes_on)
         return total
 
-    def _gather_words(self, table: Tensor, tokens: Tensor) -> Tensor:
-        return table.gather(-1, tokens.expand(table.shape[:-1]).unsqueeze(-1)).squeeze(-1)
+    def _log_prob_at_once(self, speaker: Speaker, context: Tensor, tokens: Tensor) -> Tensor:
+        """Return log p(tokens | context) [...] with gradients; words after the end of sentences take no time."""
+        shape, rows = context.shape[:-1], context.flatten(0, -2)
+        tokens = tokens.expand(*shape, -1).flatten(0, -2)
+        order = (~self._has_ended(tokens)).sum(-1).argsort(descending=True, stable=True)
+        tokens = tokens.index_select(0, order).t()  # [T, R], the longest sentences first
+        counted = ~self._has_ended(tokens.t()).t()
+        first = speaker.start(rows)[1].expand(1, len(rows))
+        sizes = [size for size in counted.sum(1).tolist() if size]
+        previous = torch.cat([first, tokens[:-1]])[counted]
+        logits = speaker.logits(rows.index_select(0, order), previous, sizes)
+        log_p = -F.cross_entropy(full_precision(logits), tokens[counted], reduction="none")
+        total = log_p.new_zeros(tokens.shape).masked_scatter(counted, log_p).sum(0)
+        return total.index_select(0, order.argsort()).reshape(shape)
+
+    def _has_ended(self, tokens: Tensor) -> Tensor:
+        """Return whether a sentence [..., T] has ended before each word: after the first padding."""
+        is_end = (tokens == self.padding).long()
+        return (is_end.cumsum(-1) - is_end) > 0
 
     def sample(
         self,

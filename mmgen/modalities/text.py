@@ -203,4 +203,4 @@ class Text(Modality):
 
     def probabilities(self, parameters: "Tensor", tokens: "Tensor") -> "Tensor":
         """Return p(word_t | words before t, context) [..., T, V+1]; after the end padding has probability 1."""
-        return self.likelihood.log_probabilities(self.speaker.logits(parameters, tokens), tokens).exp()
+        return self.likelihood.probabilities(self.speaker, parameters, tokens)

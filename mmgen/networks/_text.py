@@ -33,6 +33,9 @@ class TextNetwork:
     """Width of the fully connected layers from the decoder's state to the next word."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of the head's features, and of the encoder's output, that are dropped in training."""
+    word_dropout: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the words before the next one that are hidden from the decoder in training, so that it needs z (Bowman
+    et al., 2016: 0.25 to 0.38); 1 for a decoder that sees none. Sentences are scored with all words."""
     encoder: Literal["recurrent", "bag"] = "recurrent"
     """How sentences are read: "recurrent", word by word, or "bag", as a sum of words without order, which needs fewer
     captions to learn from."""
@@ -99,20 +102,30 @@ class TextEncoder(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         with torch.autocast(tokens.device.type, enabled=False):
+            length = (tokens < self.words).sum(1)
+            order = length.argsort(descending=True, stable=True)
+            length = length.index_select(0, order)
+            tokens = tokens.index_select(0, order)
             state = self._read_words(self.unit, self.unit.word_gates(), tokens)
             if self.reverse is not None:
-                state = state + self._read_words(
-                    self.reverse, self.reverse.word_gates(self.unit.embedding.weight), tokens.flip(1)
+                places = (length.unsqueeze(1) - 1 - torch.arange(tokens.shape[1], device=tokens.device)) % len(
+                    tokens[0]
                 )
-            return self.dropout(state)
+                backwards = tokens.gather(1, places)
+                table = self.reverse.word_gates(self.unit.embedding.weight)
+                state = state + self._read_words(self.reverse, table, backwards)
+            return self.dropout(state.index_select(0, order.argsort()))
 
     def _read_words(self, unit: _RecurrentUnit, table: Tensor, tokens: Tensor) -> Tensor:
-        """Return the state [B, H] after the last word; padding leaves the state as it is."""
+        """Return the state [B, H] after the last word of sentences, the longest first; padding takes no time."""
+        is_word = (tokens < self.words).t()
+        sizes = [size for size in is_word.sum(1).tolist() if size]
         # index_select has a deterministic, cheap backward on few rows, unlike advanced indexing.
-        gates = table.index_select(0, tokens.flatten()).reshape(*tokens.shape, -1)
-        state = gates.new_zeros(len(tokens), self.features)
-        for t, is_word in enumerate((tokens < self.words).unsqueeze(-1).unbind(1)):
-            state = torch.where(is_word, unit(gates[:, t], state), state)
+        gates = table.index_select(0, tokens.t()[is_word]).split(sizes) if sizes else ()
+        state = table.new_zeros(len(tokens), self.features)
+        for step in gates:
+            size = len(step)
+            state = torch.cat([unit(step, state[:size]), state[size:]])
         return state
 
 
@@ -150,8 +163,8 @@ def text_encoder(words: int, settings: TextNetwork) -> TextEncoder | BagEncoder:
 class TextDecoder(nn.Module):
     """Decoder from z to words: a recurrent network reads z and the previous word, three layers predict the next.
 
-    Calling it gives the context, z's share in the gates [..., 3 H]; :meth:`logits`, :meth:`start` and :meth:`step`
-    make words of it (a :class:`~mmgen.likelihoods.autoregressive.Speaker`). Always in full precision.
+    Calling it gives the context, z's share in the gates at every step [..., 3 H]; :meth:`logits`, :meth:`start` and
+    :meth:`step` make words of it (a :class:`~mmgen.likelihoods.autoregressive.Speaker`). Always in full precision.
 
     Args:
         inputs: Width of what is decoded: z, or what a shared decoder makes of it.
@@ -162,6 +175,7 @@ class TextDecoder(nn.Module):
     def __init__(self, inputs: int, words: int, settings: TextNetwork) -> None:
         super().__init__()
         self.words = words
+        self.word_dropout = settings.word_dropout
         self.unit = _RecurrentUnit(words + 2, settings)  # the words, padding, and what stands before the first word
         self.context = nn.Linear(inputs, 3 * settings.hidden, bias=False)
         self.head = _Head(settings, words + 1)
@@ -183,18 +197,27 @@ class TextDecoder(nn.Module):
             state = self.unit(context + self.unit.word_gates()[previous], state)
             return state, self.head(state)
 
-    def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
-        """Return the logits [..., T, V+1] of every word of sentences [..., T], each given the words before it."""
+    def logits(self, context: Tensor, previous: Tensor, sizes: list[int]) -> Tensor:
+        """Return the logits [N, V+1] of the words of R sentences, the longest first, in the order of their steps.
+
+        Args:
+            context: Of each sentence [R, 3 H].
+            previous: Code of the word before each word [N]: of all sentences at the first step, then at the second.
+            sizes: How many sentences have a word at each step, falling; N in all.
+        """
         with torch.autocast(context.device.type, enabled=False):
-            state, _ = self.start(context)
-            first = torch.full_like(tokens[..., :1], self.words + 1)
-            before = torch.cat([first, tokens[..., :-1]], -1)
-            gates = self.unit.word_gates().index_select(0, before.flatten()).reshape(*before.shape, -1)
+            if self.training and self.word_dropout:
+                # A hidden word is read as padding, which never stands before a word.
+                is_hidden = torch.rand(previous.shape, device=previous.device) < self.word_dropout
+                is_hidden[: sizes[0]] = False
+                previous = previous.masked_fill(is_hidden, self.words)
+            state = self.start(context)[0]
             states = []
-            for t in range(tokens.shape[-1]):
-                state = self.unit(context + gates[..., t, :], state)
+            for gates in self.unit.word_gates().index_select(0, previous).split(sizes):
+                context, state = context[: len(gates)], state[: len(gates)]
+                state = self.unit(context + gates, state)
                 states.append(state)
-            return self.head(torch.stack(states, -2))
+            return self.head(torch.cat(states))
 
 
 class _Head(nn.Module):

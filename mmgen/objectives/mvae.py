@@ -65,6 +65,9 @@ class Mvae(Objective):
     """Weight of the divergences."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the divergences are switched on."""
+    free_nats: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Nats of each divergence that cost nothing in training, so that decoders of words learn to use z (free bits,
+    Kingma et al., 2016): a term counts max(KL, free_nats) on average over the batch. Validation counts the whole KL."""
 
     @model_validator(mode="after")
     def _check_settings(self) -> "Mvae":
@@ -124,6 +127,7 @@ class Mvae(Objective):
         q = model.subset_posteriors(batch, units, subsets)
         z, kl = q.sample(), prior_kl(q)
         scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
+        cost = kl if step is None else self._charged_kl(kl, counted)
         likelihood = torch.zeros_like(kl)  # weighted, [S, B]
         explained = torch.zeros_like(kl)  # how many sums it has, [S, B]
         log_likelihoods: list[Tensor] = []
@@ -139,8 +143,14 @@ class Mvae(Objective):
             explained = explained.index_add(0, _row_indices(rows, z), counts.to(kl.dtype))
         if self.mean_of_modalities:
             likelihood = likelihood / explained.clamp(min=1.0)
-        value = ((likelihood - scale * kl) * counted).sum(0)
+        value = ((likelihood - scale * cost) * counted).sum(0)
         return Bound(value, self._log_terms(units, log_likelihoods, (kl * counted).detach()), is_bound=False)
+
+    def _charged_kl(self, kl: Tensor, counted: Tensor) -> Tensor:
+        """Return the divergences [S, B] that training counts: a term whose mean is below ``free_nats`` has no gradient."""
+        number = counted.sum(1, keepdim=True).clamp(min=1)
+        mean = (kl * counted).sum(1, keepdim=True) / number
+        return torch.where(mean > self.free_nats, kl, self.free_nats)
 
     def weight(self, name: str, kind: str | None = None) -> float:
         """Return lambda of the modality ``name``; ``kind`` is its :func:`role` if that differs from its name."""

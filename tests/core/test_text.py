@@ -340,3 +340,40 @@ def test_an_aggregate_of_sentences_asks_for_sentences() -> None:
     batch = Batch({"text": ALL[:2]}, {"text": torch.tensor([True, False])})
     with pytest.raises(UsageError, match="an example has none"):
         aggregate.log_prob(torch.zeros(2, 2, dtype=torch.float64), batch)
+
+
+def test_training_scores_as_evaluation_does_where_nothing_is_dropped() -> None:
+    """Words in the order of steps, without those after the end, against word by word; gradients too."""
+    torch.manual_seed(1)
+    network = TextDecoder(2, len(WORDS), dataclasses.replace(NETWORK, dropout=0.0, batch_norm=False)).double()
+    z = torch.randn(3, len(ALL), 2, dtype=torch.float64, requires_grad=True)
+    order = torch.randperm(len(ALL))
+    log_p = model(network.train()).log_likelihood("text", z, make_batch(ALL[order]))
+    with torch.no_grad():
+        torch.testing.assert_close(model(network).log_likelihood("text", z, make_batch(ALL[order])), log_p)
+    chosen = torch.stack([network.step(network(z[1, 7:8]), *network.start(network(z[1, 7:8])))[1]]).log_softmax(-1)
+    assert chosen.shape == (1, 1, 4)
+    (slope,) = torch.autograd.grad(log_p[1, 7], z)
+    shifted = z.detach().clone()
+    shifted[1, 7, 0] += 1e-6
+    difference = (model(network).log_likelihood("text", shifted, make_batch(ALL[order])) - log_p)[1, 7] / 1e-6
+    torch.testing.assert_close(slope[1, 7, 0], difference.detach(), rtol=1e-4, atol=1e-6)
+    assert slope.count_nonzero() <= 2, "a sentence depends on its own z alone"
+
+
+def test_word_dropout_hides_words_in_training_alone() -> None:
+    settings = dataclasses.replace(NETWORK, dropout=0.0, batch_norm=False, word_dropout=1.0)
+    torch.manual_seed(1)
+    network = TextDecoder(2, len(WORDS), settings).double()
+    z = torch.randn(1, 2, dtype=torch.float64).expand(2, 2)
+    one, other = torch.tensor([[0, 1, 2], [1, 1, 2]])
+
+    def last_word(tokens: Tensor) -> Tensor:
+        text = model(network)
+        whole = text.log_likelihood("text", z[:1], make_batch(tokens[None]))
+        return whole - text.log_likelihood("text", z[:1], make_batch(torch.tensor([[*tokens[:2], PADDING]])))
+
+    network.train()
+    torch.testing.assert_close(last_word(one), last_word(other))
+    network.eval()
+    assert not torch.allclose(last_word(one), last_word(other)), "sentences are scored with all words"

@@ -41,7 +41,8 @@ def options(field: str, place: str) -> list[str]:
 def test_all_recipes_that_read_something_are_looked_at() -> None:
     assert {name for name, _ in sources()} >= {
         "binary-mnist", "celeba-18", "celeba-transforms", "celeba-words", "dsprites", "fashion-mnist", "folder", "hub",
-        "mnist", "mnist-2bit", "mnist-a", "multimnist", "omniglot", "patches", "planetoid", "two-objects",
+        "mnist", "mnist-2bit", "mnist-a", "multimnist", "omniglot", "parallel-text", "patches", "planetoid",
+        "two-objects",
     }  # fmt: skip
 
 

@@ -24,6 +24,8 @@ def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     faces = build_celeba(tmp_path_factory.mktemp("celeba"), NUMBER)
     characters = build_omniglot(tmp_path_factory.mktemp("omniglot"))
     pictures = write_folder(tmp_path_factory.mktemp("own"), NUMBER)
+    translated = tmp_path_factory.mktemp("text") / "pairs.tsv"
+    translated.write_text("".join(f"a dog {row}\tein hund {row}\n" for row in range(NUMBER)) * 2)
     with pytest.MonkeyPatch.context() as patch:
         papers = build_network(tmp_path_factory.mktemp("planetoid"), patch)
         yield {
@@ -36,6 +38,7 @@ def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "detector": "aligned",
             "planetoid": papers,
             "pictures": pictures,
+            "train": translated,
             "dataset": str(write_classes(tmp_path_factory.mktemp("hub"), NUMBER)),
         }
 
