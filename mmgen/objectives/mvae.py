@@ -147,7 +147,7 @@ class Mvae(Objective):
         return Bound(value, self._log_terms(units, log_likelihoods, (kl * counted).detach()), is_bound=False)
 
     def _charged_kl(self, kl: Tensor, counted: Tensor) -> Tensor:
-        """Return the divergences [S, B] that training counts: a term whose mean is below ``free_nats`` has no gradient."""
+        """Return the divergences [S, B] that training counts: constant where their mean is below ``free_nats``."""
         number = counted.sum(1, keepdim=True).clamp(min=1)
         mean = (kl * counted).sum(1, keepdim=True) / number
         return torch.where(mean > self.free_nats, kl, self.free_nats)
