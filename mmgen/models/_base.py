@@ -274,6 +274,14 @@ class Model(nn.Module, ABC):
         """Return the names of the attribute modalities that a decoder generates."""
         return [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
 
+    def output_bias(self, name: str) -> Tensor | None:
+        """Return the parameter that is added to every decoder output of a modality, by pixel or channel; None if there
+        is none.
+        """
+        with_weights = [p for p in self.decoders[name].modules() if any(True for _ in p.parameters(recurse=False))]
+        last = with_weights[-1]
+        return last.bias if isinstance(last, nn.Linear | nn.Conv2d | nn.ConvTranspose2d) else None
+
     def label_parameters(self) -> list[nn.Parameter]:
         """Return the parameters of the decoders p(y | z) of all attribute modalities."""
         return [p for name in self.decoded_attributes() for p in self.decoders[name].parameters()]

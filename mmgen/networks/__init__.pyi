@@ -1,3 +1,8 @@
+from ._attention import (
+    PictureAttention as PictureAttention,
+    Window as Window,
+    WordAttention as WordAttention,
+)
 from ._attributes import (
     AttributeDecoder as AttributeDecoder,
     AttributeNetwork as AttributeNetwork,
@@ -15,6 +20,7 @@ from ._base import (
 from ._convolutions import Conv2d as Conv2d
 from ._graph import GraphConvolution as GraphConvolution, normalised_adjacency as normalised_adjacency
 from ._grid import GridHead as GridHead, GridReader as GridReader
+from ._lstm import CaptionReader as CaptionReader, LstmCell as LstmCell, LstmState as LstmState
 from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._shared import SharedDecoder as SharedDecoder, SharedEncoder as SharedEncoder, SharedNetwork as SharedNetwork
 from ._text import (

@@ -1,4 +1,4 @@
-"""Conditional VAE: data given attributes, p(z) p(x | z, y), such as images of a description.
+"""Conditional VAE: data given attributes or a caption, p(z) p(x | z, y), such as images of a description.
 
 References:
     Learning Structured Output Representation using Deep Conditional Generative Models (Sohn, Lee, Yan, 2015)
@@ -11,15 +11,15 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
-from mmgen.models import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup_weight
+from mmgen.models import Demands, Model
+from mmgen.objectives._base import CONFIG, Bound, Objective, warmup_weight
 
 __all__ = ["Cvae"]
 
 
 @dataclass(frozen=True, config=CONFIG)
 class Cvae(Objective):
-    r"""Bound on log p(x|y): encoder and decoder are given the attributes y, which are not generated.
+    r"""Bound on log p(x|y): encoder and decoder are given the description y, which is not generated.
 
     .. math:: E_{q(z|x,y)}[\log p(x|z,y)] - \beta \, KL(q(z|x,y) \,\|\, p(z))
     """
@@ -27,14 +27,14 @@ class Cvae(Objective):
     observation: str = "image"
     """Modality that is generated, x: an image, or data of any other kind."""
     description: str = "attributes"
-    """Modality of attributes that encoder and decoder see, y."""
+    """Modality that encoder and decoder see, y: attributes, or text."""
     beta: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the divergence."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the divergence is switched on."""
     hidden_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of the known attributes that training hides from encoder and decoder, each at random, so that the decoder
-    learns to draw partial descriptions; Sohn et al. hide none."""
+    """Share of the known attributes, or of the texts, that training hides from encoder and decoder, each at random, so
+    that the decoder learns to draw partial descriptions; Sohn et al. hide none."""
 
     @property
     def demands(self) -> Demands:
@@ -45,20 +45,22 @@ class Cvae(Objective):
         """Return None: y is not generated, so that there is no p(y|z), and p(z|y) is p(z)."""
         return None
 
-    def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
+    def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
         x = self.observation
         if step is not None and self.hidden_share:
-            batch = self._hide_attributes(batch)
-        q = model.posterior(batch, (x, self.description))
-        likelihoods = expected_log_likelihood(model, batch, q, (x,))
-        kl = prior_kl(q)
+            batch = self._hide_descriptions(batch)
+        trace = model.trace(batch, (x, self.description), names=(x,))
+        likely = trace.expected_log_likelihood[x]
         scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
-        return Bound(likelihoods[x] - scale * kl, {f"log p({x}|z)": likelihoods[x], "kl": kl}, scale >= 1)
+        value = likely - scale * trace.total_divergence
+        return Bound(value, {f"log p({x}|z)": likely} | trace.layer_divergences, scale >= 1)
 
-    def _hide_attributes(self, batch: Batch) -> Batch:
-        """Return the batch with a random share of its known attributes unknown."""
+    def _hide_descriptions(self, batch: Batch) -> Batch:
+        """Return the batch with a random share of its known attributes or texts unknown."""
         name = self.description
         present = batch.present[name] & (
             torch.rand(batch.present[name].shape, device=batch.device) >= self.hidden_share
         )
-        return batch | Batch({name: batch.values[name].masked_fill(~present, 0)}, {name: present})
+        values = batch.values[name]
+        blank = values.masked_fill(~present.reshape(*present.shape, *[1] * (values.dim() - present.dim())), 0)
+        return batch | Batch({name: blank}, {name: present})

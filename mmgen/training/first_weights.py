@@ -37,7 +37,7 @@ def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) 
         for name, modality in model.modalities.items():
             if isinstance(modality, Image):
                 mean = rows.mean_image(name).float()
-                _set_output_bias(name, model.decoders[name], modality.likelihood.parameters_of_mean(mean))
+                _set_output_bias(name, model.output_bias(name), modality.likelihood.parameters_of_mean(mean))
 
 
 @torch.no_grad()
@@ -58,13 +58,11 @@ def _weight_layers(module: nn.Module) -> list[nn.Linear | nn.Conv2d | nn.ConvTra
 
 
 @torch.no_grad()
-def _set_output_bias(name: str, decoder: nn.Module, output: Tensor) -> None:
-    """Set the bias of a decoder's last layer to the image ``output`` [C, H, W], or to its mean by channel."""
-    with_weights = [part for part in decoder.modules() if any(True for _ in part.parameters(recurse=False))]
-    bias = with_weights[-1].bias if isinstance(with_weights[-1], _LAYERS) else None
+def _set_output_bias(name: str, bias: Tensor | None, output: Tensor) -> None:
+    """Set the bias of a decoder's output to the image ``output`` [C, H, W], or to its mean by channel."""
     if bias is None or bias.numel() not in (output.numel(), len(output)):
         raise SettingsError(
             f"model.output_bias got 'mean', but the decoder of {name} ends in no layer with a bias for "
             "each pixel or channel; leave it out"
         )
-    bias.copy_(output.flatten() if bias.numel() == output.numel() else output.mean((1, 2)))
+    bias.copy_((output if bias.numel() == output.numel() else output.mean((1, 2))).reshape(bias.shape))

@@ -305,7 +305,7 @@ def test_cvae_hides_a_share_of_known_attributes_in_training_alone(monkeypatch: p
     blank = Batch({"attributes": torch.zeros(64, 2, dtype=torch.int64)}, {"attributes": torch.zeros(64, 2).bool()})
     hidden = objective()(model, batch | blank, 10).value
     torch.testing.assert_close(objective(hidden_share=1 - 1e-12)(model, batch, 10).value, hidden)
-    shown = objective(hidden_share=0.5)._hide_attributes(batch)
+    shown = objective(hidden_share=0.5)._hide_descriptions(batch)
     assert not (shown.present["attributes"] & ~batch.present["attributes"]).any()
     assert 0.3 < shown.present["attributes"].sum() / batch.present["attributes"].sum() < 0.7
     assert not shown.values["attributes"][~shown.present["attributes"]].any()
