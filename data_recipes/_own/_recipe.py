@@ -89,6 +89,9 @@ class OwnRecipe(Recipe):
     min_count: Annotated[int, Field(ge=1)] = 1
     """Occurrences that a word needs to be kept."""
 
+    most_captions: Annotated[int, Field(ge=1, le=100)] = 10
+    """Captions of a picture that are kept, drawn by the seed; each sight of it in training draws one of them."""
+
     drop_unreadable: Annotated[bool, Field(exclude=True)] = False
     """Leave out pictures that cannot be read, instead of refusing to make the file."""
 
@@ -206,11 +209,13 @@ class OwnRecipe(Recipe):
         for name in self.ignore:
             notes.append(f"left out: column '{name}', as --ignore says")
         user_parts = self._user_parts(source, rows, columns)
-        caption_choice = choose_captions(records, self.caption, {*self.ignore, *(self.attributes or ())}, seed)
+        caption_choice = choose_captions(
+            records, self.caption, {*self.ignore, *(self.attributes or ())}, self.most_captions, seed
+        )
         captions = None
         if caption_choice is not None:
-            if any(caption_choice.cells):
-                captions = encode_captions(caption_choice.name, caption_choice.cells, self.max_words, self.min_count)
+            if any(caption_choice.texts):
+                captions = encode_captions(caption_choice.name, caption_choice.texts, self.max_words, self.min_count)
                 notes = [*captions.notes, *caption_choice.notes, *notes]
             else:
                 notes.append(f"left out: column '{caption_choice.name}': nothing is said in it")
@@ -288,7 +293,7 @@ class OwnRecipe(Recipe):
             if labels.values:
                 writer.add_attributes("attributes", labels.values)
             if captions is not None:
-                writer.add_text("text", captions.vocabulary, captions.length)
+                writer.add_text("text", captions.vocabulary, captions.length, captions=captions.most)
             factors = add_factors(writer, survey.pictures.sizes[rows, 0], labels.numbers, survey.groups)
             writer.add_splits(survey.scheme[0], **survey.parts, meaning=survey.scheme[1])
             codes = survey.codes

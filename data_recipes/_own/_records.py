@@ -1,4 +1,4 @@
-"""Cells of the pictures in use, without words for "unknown", and with one of several captions."""
+"""Cells of the pictures in use, without words for "unknown", and their captions."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.parsing import printable
-from mmgen.core.seeding import stream_key
+from mmgen.core.seeding import numpy_generator
 from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.data_recipes._own._files import shell_quoted
 from mmgen.data_recipes._own._missing import replace_missing_words
@@ -45,19 +45,19 @@ class Records:
 
 @dataclass
 class CaptionChoice:
-    """Columns of tables that hold captions, and the chosen caption of each picture.
+    """Columns of tables that hold captions, and the captions of each picture.
 
     Attributes:
         name: Name for messages.
         columns: The columns.
-        cells: A caption of each picture [n], or None.
+        texts: Captions of each picture [n] in the order in which they are stored; () without any.
         several: Whether any picture has several.
         notes: Lines for people.
     """
 
     name: str
     columns: list[str]
-    cells: list[Cell]
+    texts: list[tuple[str, ...]]
     several: bool
     notes: list[str]
 
@@ -92,31 +92,36 @@ def select_records(
     )
 
 
-def choose_captions(records: Records, column: str | None, excluded: Collection[str], seed: int) -> CaptionChoice | None:
-    """Choose a caption for each picture; one of several is drawn by the seed and the picture's name.
+def choose_captions(
+    records: Records, column: str | None, excluded: Collection[str], most: int, seed: int
+) -> CaptionChoice | None:
+    """Choose at most ``most`` captions of each picture, in an order drawn by the seed and the picture's name.
 
     Args:
         records: The pictures.
         column: The user's column of captions; None for columns with a usual name.
         excluded: Columns that hold no captions.
+        most: Captions of a picture that are kept.
         seed: Seed of the dataset.
     """
     columns = [column] if column is not None else _caption_columns(records.columns, excluded)
     if not columns:
         return None
     name = columns[0] if len(columns) == 1 else f"{columns[0]} to {columns[-1]}"
-    cells: list[Cell] = []
-    most, fewest, total = 0, 2**31, 0
+    chosen: list[tuple[str, ...]] = []
+    counts: list[int] = []
     for row, picture in enumerate(records.names):
         texts = sorted({text for column in columns for text in records.texts(column, row)})
-        cells.append(texts[stream_key(seed, "captions", picture) % len(texts)] if texts else None)
-        if texts:
-            most, fewest, total = max(most, len(texts)), min(fewest, len(texts)), total + len(texts)
+        order = numpy_generator(seed, "captions", picture).permutation(len(texts))[:most] if len(texts) > 1 else [0]
+        chosen.append(tuple(texts[place] for place in order) if texts else ())
+        counts += [len(texts)] if texts else []
     notes = []
-    if most > 1:
-        number = f"{most}" if most == fewest else f"{fewest} to {most}"
-        notes.append(f"  {number} captions a picture, {total:,} in all: one of them is drawn for each, by the seed")
-    return CaptionChoice(name, columns, cells, most > 1, notes)
+    if max(counts, default=0) > 1:
+        number = f"{max(counts)}" if max(counts) == min(counts) else f"{min(counts)} to {max(counts)}"
+        kept = "" if max(counts) <= most else f", of which {most} are kept (--most-captions)"
+        use = "training draws one at each sight" if most > 1 else "one of them is drawn for each, by the seed"
+        notes.append(f"  {number} captions a picture, {sum(counts):,} in all{kept if most > 1 else ''}: {use}")
+    return CaptionChoice(name, columns, chosen, max(counts, default=0) > 1, notes)
 
 
 def _caption_columns(columns: Mapping[str, Sequence[Cell]], excluded: Collection[str]) -> list[str]:

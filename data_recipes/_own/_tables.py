@@ -275,6 +275,8 @@ def _records_from_coco(images: Any, annotations: Any, where: str) -> list[dict[s
     """Return the records of COCO's captions: images with id and file_name, annotations with image_id and caption."""
     try:
         files = {image["id"]: image["file_name"] for image in images}
+        if len(files) < len(images):
+            raise DataError(f"{where} has two images of one id; give each its own")
         orphan = next((one["image_id"] for one in annotations if one["image_id"] not in files), None)
         if orphan is not None:
             raise DataError(

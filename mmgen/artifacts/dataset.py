@@ -329,10 +329,16 @@ class Dataset:
 
     @check_arguments
     def read_text(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Read word codes uint16 [n, T]; a code equal to the size of the vocabulary is padding."""
+        """Read word codes uint16 [n, T], of several captions the first; the size of the vocabulary is padding."""
+        return self.read_captions(name, rows)[:, 0]
+
+    @check_arguments
+    def read_captions(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
+        """Read all captions of examples, word codes uint16 [n, K, T]; those that an example lacks are empty."""
         if name not in self.texts:
             raise UsageError(format_unknown_name("text modality", name, sorted(self.texts)))
-        return self.read(name, rows)
+        stored = self.read_packed(name, rows)
+        return stored[:, None] if stored.ndim == 2 else stored
 
     @check_arguments
     def read_sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:

@@ -173,7 +173,9 @@ class DatasetWriter:
         vocabularies = tuple(tuple(names) for names in values.values())
         self.add(AttributesDescription(name=name, names=tuple(values), values=vocabularies))
 
-    def add_text(self, name: str, vocabulary: Sequence[str], length: int, slots: Sequence[str] = ()) -> None:
+    def add_text(
+        self, name: str, vocabulary: Sequence[str], length: int, slots: Sequence[str] = (), captions: int = 1
+    ) -> None:
         """Add a modality of sentences; examples are word codes uint16 [n, T], padded with the size of the vocabulary.
 
         Args:
@@ -181,10 +183,15 @@ class DatasetWriter:
             vocabulary: Distinct words, in the order of their codes.
             length: T.
             slots: The attribute that each of the T positions spells; empty for free text.
+            captions: K, captions of an example at most; with several, rows are [n, K, T], and missing ones are empty
+                and last.
         """
         from mmgen.modalities.text import TextDescription
 
-        self.add(TextDescription(name=name, vocabulary=tuple(vocabulary), length=length, slots=tuple(slots)))
+        described = TextDescription(
+            name=name, vocabulary=tuple(vocabulary), length=length, slots=tuple(slots), captions=captions
+        )
+        self.add(described)
 
     def add_factor(self, name: str, dtype: Any, unit: str = "", meaning: str = "", shape: tuple[int, ...] = ()) -> None:
         """Add a generative factor: for each example a number, or an array of ``shape``; NaN where it is unknown.

@@ -32,8 +32,8 @@ class Latents:
         log_sd: float32 [M, D], natural logarithm of the standard deviation.
         rows: int64 [M], rows of the dataset that were encoded.
         columns: Descriptions of those rows as stored, by kind: "attributes" uint8 [M, A], 255 unknown; "text"
-            uint16 [M, T], V for "no word". A kind that the dataset does not hold is not there. Descriptions that the
-            model's training did not show are unknown, or without a word.
+            uint16 [M, T], V for "no word", or [M, K T] of K captions an example. A kind that the dataset does not hold
+            is not there. Descriptions that the model's training did not show are unknown, or without a word.
         split: Which rows these are, as "scheme/part" or "part".
         layers: Size of each layer of z by name, the one next to the data first; {"z": D} of a model with one.
     """

@@ -1,6 +1,6 @@
-"""Random pixels that are drawn anew in every view of an image: black or white, or between two stored levels.
+"""Random parts of examples, drawn anew in every view: pixels between stored levels, one of several captions.
 
-A draw is a pure function of a key, the example's own number and the pixel, in integers alone: it does not depend on
+A draw is a pure function of a key, the example's own number and the place, in integers alone: it does not depend on
 which other examples are looked at, in which order, by how many processes or on which device. So a resumed run sees what
 an uninterrupted one would have seen.
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from mmgen.core.seeding import stream_key
 
-__all__ = ["dequantise", "draw_pixels", "view_key"]
+__all__ = ["dequantise", "draw_choices", "draw_pixels", "view_key"]
 
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # odd integer nearest to 2^64 / golden ratio; int64 wraps around as uint64 does
 _MULTIPLIER_1 = 0xBF58476D1CE4E5B9 - 2**64
@@ -26,7 +26,7 @@ _MULTIPLIER_2 = 0x94D049BB133111EB - 2**64
 
 
 def view_key(seed: int, modality: str, *view: str | int) -> int:
-    """Return the key of the random pixels of an image modality in one view, such as a step of training."""
+    """Return the key of the random parts of a modality in one view, such as a step of training."""
     return stream_key(seed, "pixels", modality, *view)
 
 
@@ -81,6 +81,22 @@ def dequantise(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
     """
     noise = _random_bits(stored, numbers, key).to(torch.float64).add_(0.5).mul_(2.0**-32)
     return ((stored.flatten(1) + noise) / 256.0).reshape(stored.shape)
+
+
+def draw_choices(counts: Tensor, numbers: Tensor, key: int) -> Tensor:
+    """Draw for each example one of ``counts`` [B] things, all equally likely: int64 [B] from 0 to ``counts`` - 1.
+
+    Args:
+        counts: Numbers of things, int64 [B], at least 1.
+        numbers: Row numbers of the examples in their file, int64 [B]: each draws from a stream of its own.
+        key: Key of this view, from :func:`view_key`.
+
+    Example:
+        >>> drawn = draw_choices(torch.tensor([1, 5, 5]), torch.tensor([3, 8, 9]), key=1)
+        >>> int(drawn[0]), bool((drawn[1:] < 5).all())
+        (0, True)
+    """
+    return _random_bits(counts[:, None], numbers, key)[:, 0].mul_(counts).bitwise_right_shift_(32)
 
 
 def _random_bits(stored: Tensor, numbers: Tensor, key: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Text: a sentence of at most T words of a vocabulary."""
+"""Text: a sentence of at most T words of a vocabulary, or several of which each view draws one."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from mmgen.core.errors import ArtifactError
-from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, all_present
+from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, View, all_present
 from mmgen.modalities._stored import MAX_NAMES, are_distinct_texts, element_json
 
 if TYPE_CHECKING:
@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["TextDescription"]
 
 MAX_WORDS = 65535  # codes are uint16, and one of them is the padding
+_MOST_CAPTIONS = 1000
 
 
 class TextDescription(Description):
-    """Specification of sentences; rows are uint16 word codes [n, T], padded with the size of the vocabulary."""
+    """Specification of sentences; rows are uint16 word codes [n, T], padded with the size of the vocabulary.
+
+    With K > 1 captions rows are [n, K, T]; those that an example lacks are empty and come last. A view in training
+    draws one of an example's captions; other views, and evaluations, have the first.
+    """
 
     streamed: ClassVar[bool] = False
     describes: ClassVar[bool] = True
@@ -36,6 +41,8 @@ class TextDescription(Description):
     """T, words in the longest sentence; a shorter one is padded at its end."""
     slots: tuple[str, ...] = ()
     """Attribute that each position spells, length T; empty for free text."""
+    captions: Annotated[int, Field(ge=1, le=_MOST_CAPTIONS)] = 1
+    """K, captions of an example at most."""
 
     @model_validator(mode="after")
     def _check_values(self) -> Self:
@@ -68,7 +75,13 @@ class TextDescription(Description):
         return " ".join(self.vocabulary[int(code)] for code in codes if code < self.padding)
 
     def arrays(self) -> dict[str, StoredArray]:
-        return {ROWS: StoredArray("uint16", (self.length,))}
+        shape = (self.length,) if self.captions == 1 else (self.captions, self.length)
+        return {ROWS: StoredArray("uint16", shape)}
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one sentence, (T,)."""
+        return (self.length,)
 
     def text_attributes(self) -> dict[str, str]:
         return {"vocabulary": json.dumps(self.vocabulary), "slots": json.dumps(self.slots)}
@@ -76,7 +89,12 @@ class TextDescription(Description):
     @classmethod
     def read(cls, name: str, element: Element) -> "TextDescription":
         shape, words, slots = element.shape(), element_json(element, "vocabulary"), element_json(element, "slots")
-        length = shape[1] if len(shape) == 2 else 0
+        captions, length = (1, shape[1]) if len(shape) == 2 else shape[1:] if len(shape) == 3 else (1, 0)
+        if not 1 <= captions <= _MOST_CAPTIONS:
+            raise ArtifactError(
+                f"{element.location} has {captions} captions an example, expected 1 to {_MOST_CAPTIONS}; make the file "
+                "again"
+            )
         if not are_distinct_texts(words, 1, MAX_WORDS):
             raise ArtifactError(
                 f"{element.location} has no vocabulary of 1 to {MAX_WORDS} distinct words; make the file again"
@@ -85,16 +103,37 @@ class TextDescription(Description):
             raise ArtifactError(
                 f"{element.location} does not name one attribute for each of its {length} words; make the file again"
             )
-        return cls(name=name, vocabulary=tuple(words), length=length, slots=tuple(slots))
+        return cls(name=name, vocabulary=tuple(words), length=length, slots=tuple(slots), captions=captions)
 
     def find_fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         padded = stored == self.padding
-        good = (stored <= self.padding).all() and (padded[:, :-1] <= padded[:, 1:]).all()
-        return "" if good else "a code is no word, or padding stands before a word"
+        if (stored > self.padding).any() or (padded[..., :-1] > padded[..., 1:]).any():
+            return "a code is no word, or padding stands before a word"
+        if stored.ndim == 3 and (padded[:, :-1, 0] > padded[:, 1:, 0]).any():
+            return "an empty caption stands before another"
+        return ""
+
+    def unpack(self, stored: np.ndarray) -> np.ndarray:
+        """Return the first caption [n, T] of each example."""
+        return stored if stored.ndim == 2 else stored[:, 0]
 
     def torch_rows(self, stored: np.ndarray) -> np.ndarray:
         """Convert word codes to int32, since torch hardly supports uint16."""
         return stored.astype(np.int32)
+
+    def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
+        """Convert rows in memory to sentences [B, T]; of several, a view in training draws one by its key."""
+        if rows.dim() == 2:
+            return self.values_and_presence(rows)
+        from mmgen.core.views import draw_choices, view_key
+
+        seed, *which = view.key
+        if not which:
+            return self.values_and_presence(rows[:, 0])
+        counts = (rows[:, :, 0] != self.padding).sum(1).clamp(min=1)
+        chosen = draw_choices(counts, view.rows(), view_key(seed, self.name, *which))
+        index = chosen[:, None, None].expand(-1, 1, rows.shape[2])
+        return self.values_and_presence(rows.gather(1, index)[:, 0])
 
     def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Return word codes [B, T] as int64, all present."""
@@ -116,12 +155,13 @@ class TextDescription(Description):
         return Text(self.name, self.vocabulary, self.length, self.slots)
 
     def is_compatible(self, other: Description) -> bool:
-        """Return True if sentences have the same vocabulary and length; slots may differ."""
+        """Return True if sentences have the same vocabulary and length; slots and numbers of captions may differ."""
         mine = (self.vocabulary, self.length)
         return isinstance(other, TextDescription) and mine == (other.vocabulary, other.length)
 
     def describe_size(self) -> str:
-        return f"{self.name} of at most {self.length} words"
+        several = f", up to {self.captions} for each example" if self.captions > 1 else ""
+        return f"{self.name} of at most {self.length} words{several}"
 
 
 class Text(Modality):

@@ -19,12 +19,12 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import numpy_generator, torch_generator
-from mmgen.modalities import Description, all_present
+from mmgen.modalities import Description, View, all_present
 from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings, Model
 from mmgen.posteriors._described_examples import DescribedExamples, needs_descriptions
 from mmgen.posteriors._encoding import encode_points
-from mmgen.training.batches import DatasetRows, Rows, make_batch
+from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.masked import hide_modalities
 from mmgen.training.model_run import ExperimentSettings
 
@@ -72,9 +72,17 @@ def _first_description_of_each_kind(modalities: Mapping[str, Description]) -> li
 
 
 def _description_column(description: Description, stored: np.ndarray, has_description: np.ndarray) -> np.ndarray:
-    """Return stored descriptions with those of other rows than ``has_description`` blanked."""
+    """Return stored descriptions [n, ...] flattened, with those of other rows than ``has_description`` blanked."""
+    stored = stored.reshape(len(stored), -1)
     blank = description.padding if isinstance(description, TextDescription) else UNKNOWN
     return np.where(has_description[:, None], stored, stored.dtype.type(blank))
+
+
+def _unflatten(column: np.ndarray, description: Description) -> np.ndarray:
+    """Return the rows of a column in stored form, [n, K, T] for several captions."""
+    if isinstance(description, TextDescription) and column.shape[1] > description.length:
+        return column.reshape(len(column), -1, description.length)
+    return column
 
 
 class LatentRows(Rows):
@@ -100,13 +108,15 @@ class LatentRows(Rows):
     ) -> None:
         self.mean = select_layers(torch.from_numpy(latents.mean[positions])).to(device)
         self.log_sd = select_layers(torch.from_numpy(latents.log_sd[positions])).to(device)
+        self._rows = latents.rows[positions]
         self.described = {
             each.name: each for each in _first_description_of_each_kind(data.modalities) if each.kind in latents.columns
         }
         self.columns = {
-            name: torch.from_numpy(each.torch_rows(latents.columns[each.kind][positions])).to(device)
+            name: torch.from_numpy(each.torch_rows(_unflatten(latents.columns[each.kind][positions], each))).to(device)
             for name, each in self.described.items()
         }
+        self._stored = {*self.described}
         self.described |= {name: data.modalities[name] for name in further_values}
         self.columns |= {
             name: torch.from_numpy(values[positions]).to(device) for name, values in further_values.items()
@@ -116,9 +126,19 @@ class LatentRows(Rows):
         return len(self.mean)
 
     def batch(self, indices: Tensor) -> Batch:
+        return self.view(indices, 0)
+
+    def view(self, indices: Tensor, seed: int, *view: str | int) -> Batch:
+        chosen = View(lambda: torch.from_numpy(self._rows[indices.cpu().numpy()]), (seed, *view))
         indices = indices.to(self.mean.device)
         encoded = {"mean": self.mean[indices], "log_sd": self.log_sd[indices]}
-        labels = make_batch(self.described, {name: column[indices] for name, column in self.columns.items()})
+        described = {
+            name: self.described[name].tensors(column[indices], chosen)
+            if name in self._stored
+            else self.described[name].values_and_presence(column[indices])
+            for name, column in self.columns.items()
+        }
+        labels = Batch(*({name: pair[part] for name, pair in described.items()} for part in (0, 1)))
         return Batch(encoded, {name: all_present(value) for name, value in encoded.items()}) | labels
 
 

@@ -13,6 +13,7 @@ from mmgen.testing.recipes import NUMBER, check_recipe
 from tests.data_recipes._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
 from tests.data_recipes._network import build_network
+from tests.own_data._coco import write_coco
 from tests.own_data._pictures import write_classes, write_folder
 
 FACES = ("cv2", "dlib", "skimage", "face_recognition_models")
@@ -39,6 +40,7 @@ def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "planetoid": papers,
             "pictures": pictures,
             "train": translated,
+            "coco": write_coco(tmp_path_factory.mktemp("coco") / "coco", 2 * NUMBER),
             "dataset": str(write_classes(tmp_path_factory.mktemp("hub"), NUMBER)),
         }
 

@@ -66,7 +66,7 @@ def test_cells_have_one_spelling_without_what_cannot_be_seen() -> None:
 
 def test_what_was_typed_into_the_table_can_be_typed_again() -> None:
     said = ["The dog’s red/blue ball!", 'It\'s 2.5 cm wide; (dark-red), "round".', "A dog"]
-    made = encode_captions("text", said, 32, 1)
+    made = encode_captions("text", [(sentence,) for sentence in said], 32, 1)
     info = TextDescription(vocabulary=tuple(made.vocabulary), length=made.length)
     for row, sentence in enumerate(said):
         assert parse_caption(sentence, info).tolist() == made.codes[row].tolist()

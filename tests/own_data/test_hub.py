@@ -280,7 +280,7 @@ def test_cells_say_the_same_as_in_a_folder(tmp_path: Path) -> None:
     recipe = validate(Hub, {"dataset": str(tmp_path / "p"), "size": 8, "ignore": ("boxes",)})
     said = "\n".join(recipe.survey(0, 1).run().notes)
     assert "attribute colour: Red 6, red 6, unknown 12" in said and "'Red' and 'red' differ in case only" in said
-    assert "'None' 6 is taken as unknown" in said and "2 captions a picture, 48 in all: one of them is drawn" in said
+    assert "'None' 6 is taken as unknown" in said and "2 captions a picture, 48 in all: training draws one" in said
 
 
 def test_a_table_of_paths_is_told_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Several rows or captions of one picture: one caption is drawn, other differences are refused."""
+"""Several rows or captions of one picture: all captions are kept, other differences are refused."""
 
 import json
 from pathlib import Path
@@ -14,10 +14,15 @@ from mmgen.settings.config import validate
 from tests.own_data._tables import COLOURS, NAMES, N, contents, table, values
 
 
-def _captions(made: Survey) -> list[str]:
+def _captions(made: Survey) -> list[list[str]]:
+    """Return the captions of each picture in the order in which they are stored."""
     assert made.captions is not None
-    words = [*made.captions.vocabulary, ""]
-    return [" ".join(words[code] for code in row).strip() for row in made.captions.codes]
+    words, codes = [*made.captions.vocabulary, ""], made.captions.codes
+    texts = [
+        [" ".join(words[code] for code in row).strip() for row in each]
+        for each in codes.reshape(N, -1, made.captions.length)
+    ]
+    return [[text for text in each if text] for each in texts]
 
 
 def _several(n: int) -> list[str]:
@@ -46,14 +51,15 @@ SEVERAL: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", SEVERAL)
-def test_of_several_captions_one_is_drawn(case: str, tmp_path: Path) -> None:
-    """By the seed and the picture's name, whatever the form or the order of rows."""
+def test_several_captions_are_kept_in_an_order_of_the_seed(case: str, tmp_path: Path) -> None:
+    """The seed and the picture's name decide which is the first, whatever the form or the order of rows."""
     name, text, settings = SEVERAL[case]
     settings = settings | ({} if "metadata" in name else {"metadata": tmp_path / "p" / name})
     made = contents(tmp_path, {name: text}, **settings)
     said = _captions(made)
-    assert all(one in _several(n) for n, one in enumerate(said)) and len({one.split()[0] for one in said}) == 3
-    assert "  3 captions a picture, 72 in all: one of them is drawn for each, by the seed" in made.notes
+    assert all(sorted(each) == sorted(_several(n)) for n, each in enumerate(said))
+    assert len({first.split()[0] for first, *_ in said}) == 3
+    assert "  3 captions a picture, 72 in all: training draws one at each sight" in made.notes
     first = contents(tmp_path / "other", {"metadata.csv": SEVERAL["rows"][1]})
     assert said == _captions(first)
     if case in ("rows", "columns"):
@@ -61,6 +67,28 @@ def test_of_several_captions_one_is_drawn(case: str, tmp_path: Path) -> None:
     if "\n" in text and case == "rows":
         head, *rows = text.split("\n")
         assert said == _captions(contents(tmp_path / "turned", {name: "\n".join([head, *rows[::-1]])}))
+
+
+def test_fewer_captions_are_kept_as_the_user_says(tmp_path: Path) -> None:
+    text = SEVERAL["rows"][1]
+    everything = _captions(contents(tmp_path, {"metadata.csv": text}))
+    two = contents(tmp_path / "two", {"metadata.csv": text}, most_captions=2)
+    assert [each[:2] for each in everything] == _captions(two)
+    assert (
+        "  3 captions a picture, 72 in all, of which 2 are kept (--most-captions): training draws one at each sight"
+        in two.notes
+    )
+    one = contents(tmp_path / "one", {"metadata.csv": text}, most_captions=1)
+    assert one.captions is not None
+    assert one.captions.codes.ndim == 2
+    assert [each[:1] for each in everything] == _captions(one)
+    assert "  3 captions a picture, 72 in all: one of them is drawn for each, by the seed" in one.notes
+
+
+def test_pictures_may_have_different_numbers_of_captions(tmp_path: Path) -> None:
+    rows = [json.dumps({"file_name": name, "captions": _several(n)[: n % 4]}) for n, name in enumerate(NAMES)]
+    made = contents(tmp_path, {"metadata.jsonl": "\n".join(rows)})
+    assert [len(each) for each in _captions(made)] == [n % 4 for n in range(N)]
 
 
 def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
