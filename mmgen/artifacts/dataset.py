@@ -311,14 +311,9 @@ class Dataset:
             seed: Seed of the draw; the same row looks the same in every call.
         """
         images = self.read_image(name, rows)
-        if self.images[name].layout != "probabilities":
-            return images.astype(np.float32) / self.images[name].scale
-        import torch
-
-        from mmgen.core.views import draw_pixels, view_key
-
-        numbers = torch.from_numpy(np.arange(self.size)[self._check_rows(rows, self.size)])
-        return draw_pixels(torch.from_numpy(images), numbers, view_key(seed, name)).numpy()
+        if self.images[name].layout == "probabilities":
+            return self.read_values(name, rows, seed)
+        return images.astype(np.float32) / self.images[name].scale
 
     @check_arguments
     def read_attributes(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
@@ -337,8 +332,7 @@ class Dataset:
         """Read all captions of examples, word codes uint16 [n, K, T]; those that an example lacks are empty."""
         if name not in self.texts:
             raise UsageError(format_unknown_name("text modality", name, sorted(self.texts)))
-        stored = self.read_packed(name, rows)
-        return stored[:, None] if stored.ndim == 2 else stored
+        return self.read_packed(name, rows).reshape(-1, self.texts[name].captions, self.texts[name].length)
 
     @check_arguments
     def read_sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:
