@@ -19,7 +19,8 @@ __all__ = ["Plot"]
 class Plot(Drawing["Picture"]):
     """Draw one figure of a paper from your own files.
 
-    Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg.
+    Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg, steps
+    of drawing also .gif.
     """
 
     name: Annotated[str, MemberOf("mmgen.figures.plots")]

@@ -11,6 +11,7 @@ from ._capabilities import (
     USUAL_NEEDS as USUAL_NEEDS,
     check_capabilities as check_capabilities,
 )
+from ._drawing import DrawingStep as DrawingStep
 from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._parts import (
     available_modalities as available_modalities,

@@ -20,6 +20,7 @@ from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models._capabilities import USUAL_NEEDS
+from mmgen.models._drawing import DrawingStep
 from mmgen.models._preparation import Examples, Preparation
 from mmgen.models._settings import DataSettings, ModelSettings
 
@@ -206,6 +207,16 @@ class Model(nn.Module, ABC):
             condition: Descriptions [B] for a conditional model.
         """
 
+    def drawing_steps(
+        self, z: Tensor, condition: Batch | None = None, pictures: Tensor | None = None
+    ) -> list[DrawingStep]:
+        """Return each step of drawing z [..., D], flattened to R drawings, given descriptions and pictures to read [B].
+
+        Raises:
+            UsageError: The model draws pictures at once.
+        """
+        raise UsageError(f"{type(self).__name__} draws pictures at once, expected steps; use a model of kind draw")
+
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
         """Return log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; unknown values are left out."""
         parameters = self.decode(name, z, batch if self.conditional_on else None)
@@ -275,9 +286,7 @@ class Model(nn.Module, ABC):
         return [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
 
     def output_bias(self, name: str) -> Tensor | None:
-        """Return the parameter that is added to every decoder output of a modality, by pixel or channel; None if there
-        is none.
-        """
+        """Return the bias of a decoder's output, by pixel or channel; None if there is none."""
         with_weights = [p for p in self.decoders[name].modules() if any(True for _ in p.parameters(recurse=False))]
         last = with_weights[-1]
         return last.bias if isinstance(last, nn.Linear | nn.Conv2d | nn.ConvTranspose2d) else None

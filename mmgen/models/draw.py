@@ -27,7 +27,8 @@ from mmgen.modalities import Modality
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
 from mmgen.models._base import Demands, Model
-from mmgen.models._draw_steps import Caption, CaptionNetwork, DrawEncoder, DrawGenerator, DrawNetwork, Step
+from mmgen.models._draw_steps import Caption, CaptionNetwork, Choose, DrawEncoder, DrawGenerator, DrawNetwork, Step
+from mmgen.models._drawing import DrawingStep
 from mmgen.models._parts import available_modalities, make_decoders, networks_by_kind
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.networks import AttributeNetwork, CaptionReader, LstmCell, PictureAttention, TextNetwork, WordAttention
@@ -181,11 +182,12 @@ class Draw(Model):
         return DiagonalGaussian(torch.cat([*drawn, last.mean], -1), torch.cat([*noise, last.log_sd], -1))
 
     def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
+        """Return the means [B, D] of the steps, each given the means of those before it, without any draw."""
         q = self.posterior(batch, inputs)
         if isinstance(q, DiagonalGaussian):
             return q.mean
         assert isinstance(q, _Path)
-        return torch.cat([gaussian.mean for _, gaussian in q.gaussians(generator)], -1)
+        return torch.cat([step.noise for step in q.walk(choose=lambda _, gaussian: gaussian.mean)], -1)
 
     def sample_lower_layers(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
         below = self.latent_size - top.shape[-1]
@@ -201,7 +203,7 @@ class Draw(Model):
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         if name == self.image.name:
-            *_, last = self.draw_steps(z, condition)
+            *_, last = self.steps(z, condition)
             parameters = self.network.generator.pictures(last.canvas)
         elif name in self.decoders:
             parameters = self.decoders[name](z.reshape(-1, z.shape[-1]))
@@ -209,23 +211,24 @@ class Draw(Model):
             raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.modalities)}")
         return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
 
-    def draw_steps(self, z: Tensor, condition: Batch | None = None, pictures: Tensor | None = None) -> Iterator[Step]:
-        """Yield the steps that draw z [..., D], whose leading axes are flattened to rows.
+    def drawing_steps(
+        self, z: Tensor, condition: Batch | None = None, pictures: Tensor | None = None
+    ) -> list[DrawingStep]:
+        generator = self.network.generator
+        return [
+            DrawingStep(
+                self.image.mean(generator.pictures(step.canvas)),
+                None if step.read is None else step.read.box,
+                None if step.write is None else step.write.box,
+                step.words,
+            )
+            for step in self.steps(z, condition, pictures)
+        ]
 
-        Args:
-            z: Latents of all steps; with captions or pictures the last leading axis is B.
-            condition: Captions [B] of a model that draws captions.
-            pictures: Pictures [B, C, H, W], to look up what the encoder reads and infers beside it; None: nothing.
-        """
-        caption = self.read_captions(condition)
-        leading = z.shape[:-2]
-        parts = z.reshape(-1, z.shape[-1]).split(self.network.size, -1)
-        return self.network(
-            lambda step, _: parts[step],
-            math.prod(z.shape[:-1]),
-            None if pictures is None else spread(pictures, leading),
-            None if caption is None else caption.expand(*leading),
-        )
+    def steps(self, z: Tensor, condition: Batch | None = None, pictures: Tensor | None = None) -> Iterator[Step]:
+        """Yield all that happens in the steps that draw z [..., D]; see :meth:`drawing_steps`."""
+        path = _Path(self, pictures, self.read_captions(condition), z.shape[-2] if z.dim() > 1 else 1)
+        return path.walk(z.shape[:-2], z=z)
 
     def read_captions(self, batch: Batch | None) -> Caption | None:
         """Read the captions of a batch; None for a model without captions."""
@@ -336,11 +339,6 @@ def _build_network(settings: DrawSettings, image: Image, text: Text | None) -> D
     return DrawNetwork(settings.steps, size, encoder, generator, captions)
 
 
-def spread(rows: Tensor, leading: Sequence[int]) -> Tensor:
-    """Repeat rows [B, ...] for draws [*leading, B], flattened to one axis."""
-    return rows.expand(*leading, *rows.shape).flatten(0, len(leading))
-
-
 @dataclass(frozen=True)
 class _Path:
     """Density of z of all steps, in which the Gaussian of each step depends on the steps before it.
@@ -362,26 +360,29 @@ class _Path:
         return self.size if self.pictures is None else len(self.pictures)
 
     def walk(
-        self, shape: Sequence[int] = (), z: Tensor | None = None, generator: torch.Generator | None = None
+        self, shape: Sequence[int] = (), z: Tensor | None = None, choose: Choose = lambda _, q: q.sample()
     ) -> Iterator[Step]:
-        """Yield the steps of rows [*shape, B], flattened: those of z [*shape, B, D], or newly drawn ones."""
+        """Yield the steps of rows [*shape, B], flattened: those of z [*shape, B, D], or chosen ones."""
         network = self.model.network
-        parts = () if z is None else z.reshape(-1, z.shape[-1]).split(network.size, -1)
+        if z is not None:
+            parts = z.reshape(-1, z.shape[-1]).split(network.size, -1)
+            choose = lambda step, _: parts[step]  # noqa: E731
+        pictures = None if self.pictures is None else self.pictures.expand(*shape, *self.pictures.shape)
         return network(
-            lambda step, q: parts[step] if parts else q.sample(generator),
+            choose,
             math.prod(shape) * self._rows,
-            None if self.pictures is None else spread(self.pictures, shape),
+            None if pictures is None else pictures.flatten(0, len(shape)),
             None if self.caption is None else self.caption.expand(*shape),
         )
 
     def gaussians(self, generator: torch.Generator | None = None) -> list[tuple[Tensor, DiagonalGaussian]]:
         """Return a draw [B, D] of each step, and the Gaussian that it is from."""
-        steps = self.walk(generator=generator)
+        steps = self.walk(choose=lambda _, q: q.sample(generator))
         return [(step.noise, step.posterior) for step in steps if step.posterior is not None]
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
         """Draw z of all steps, reparameterised, [*shape, B, D]."""
-        drawn = torch.cat([step.noise for step in self.walk(shape, generator=generator)], -1)
+        drawn = torch.cat([step.noise for step in self.walk(shape, choose=lambda _, q: q.sample(generator))], -1)
         return drawn.reshape(*shape, self._rows, -1)
 
     def log_prob(self, z: Tensor) -> Tensor:

@@ -36,6 +36,13 @@ class Window:
     intensity: Tensor
     numbers: Tensor
 
+    @property
+    def box(self) -> Tensor:
+        """Outermost centres of filters, left, top, right and bottom [R, 4] in pixels counted from 0."""
+        x, y, stride, _ = self.numbers.unbind(-1)
+        reach_x, reach_y = ((filters.shape[1] - 1) / 2 * stride for filters in (self.columns, self.rows))
+        return torch.stack([x - reach_x, y - reach_y, x + reach_x, y + reach_y], -1)
+
     def read(self, pictures: Tensor) -> Tensor:
         """Return gamma F_y x F_x^T [R, N * C * N] of pictures [R, H, C * W], whose channels lie side by side."""
         with torch.autocast(pictures.device.type, enabled=False):  # filters need more than bf16

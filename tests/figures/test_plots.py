@@ -157,9 +157,11 @@ def test_what_a_figure_does_not_heed_is_refused(name: str, tmp_path: Path) -> No
     """Before any file is opened; what it accepts gets as far as the missing file."""
     heeded = {
         "analogies": {"number", "rows", "by"},
+        "attention": {"descriptions", "number"},
         "contours": {"descriptions", "number"},
         "copies": {"descriptions", "number"},
         "disentanglement": {"metrics"},
+        "draw-steps": {"descriptions", "number", "rows"},
         "embedding": {"number", "by"},
         "filters": {"number"},
         "hierarchy": {"descriptions"},

@@ -15,13 +15,15 @@ from tests.figures.test_trade_off import example
 __all__ = ["run"]  # the fixture
 
 SCORES = {"trade-off", "disentanglement", "weak-supervision"}
-LINES = SCORES | {"contours", "latent-map", "embedding"}
+LINES = SCORES | {"attention", "contours", "latent-map", "embedding"}
 """As docs/figures.md has them."""
+ANIMATED = {"draw-steps"}
 
 
 def test_what_figures_say_of_themselves() -> None:
     assert {name for name in plots.names() if plots.get(name).reads_scores} == SCORES
     assert {name for name in plots.names() if plots.get(name).lines} == LINES
+    assert {name for name in plots.names() if plots.get(name).animated} == ANIMATED
 
 
 @pytest.mark.parametrize("name", plots.names())
@@ -65,12 +67,11 @@ def test_files_that_pictures_do_not_need_are_told(world: Path, tmp_path: Path) -
 def test_endings_are_checked_before_anything_is_computed(name: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_text("nobody reads this")
     lines = name in LINES
+    others = ", .pdf or .svg" if lines else " or .gif" if name in ANIMATED else ""
     for ending in (".txt", "", *(() if lines else (".pdf", ".svg"))):
         done = run("plot", name, "model.safetensors", "-o", f"out{ending}")
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == (
-            f"mmgen: --output got out{ending}, expected a name ending in .png{', .pdf or .svg' if lines else ''}\n"
-        )
+        assert done.stderr == f"mmgen: --output got out{ending}, expected a name ending in .png{others}\n"
 
 
 def test_what_is_drawn_is_what_the_figure_says(world: Path, tmp_path: Path) -> None:

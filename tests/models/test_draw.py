@@ -118,7 +118,7 @@ def test_draws_of_padded_and_absent_captions() -> None:
     absent = batch | Batch({}, {"text": torch.zeros(5, dtype=torch.bool)})
     empty = batch | Batch({"text": torch.full((5, 4), 4)}, {})
     torch.testing.assert_close(model.decode("image", z, absent), model.decode("image", z, empty))
-    weights = torch.stack([step.words for step in model.draw_steps(z, longer) if step.words is not None])
+    weights = torch.stack([step.words for step in model.steps(z, longer) if step.words is not None])
     assert (weights[..., longer.values["text"] == 4] == 0).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(3, 5).double())
     torch.testing.assert_close(weights[:, 2, 0], torch.ones(3).double(), rtol=0, atol=0)  # the only word
@@ -129,7 +129,7 @@ def test_the_divergence_of_the_steps_is_a_sum_of_gaussian_divergences() -> None:
     model, batch = captioned_model(), captioned_batch()
     torch.manual_seed(1)
     trace = model.trace(batch, GIVEN)
-    steps = model.draw_steps(trace.z, batch, batch.values["image"])
+    steps = model.steps(trace.z, batch, batch.values["image"])
     total = torch.zeros(5, dtype=torch.float64)
     for step in steps:
         assert step.posterior is not None
@@ -144,11 +144,11 @@ def test_the_divergence_of_the_steps_is_a_sum_of_gaussian_divergences() -> None:
 def test_the_first_step_has_a_standard_prior_and_later_ones_follow_the_state() -> None:
     model, batch = captioned_model(), captioned_batch()
     z = torch.randn(5, model.latent_size, dtype=torch.float64)
-    priors = [step.prior for step in model.draw_steps(z, batch)]
+    priors = [step.prior for step in model.steps(z, batch)]
     assert (priors[0].mean == 0).all() and (priors[0].log_sd == 0).all()
     assert priors[1].mean.unique(dim=0).shape[0] == 5
     standard = captioned_model(prior="standard")
-    assert all((step.prior.mean == 0).all() for step in standard.draw_steps(z, batch))
+    assert all((step.prior.mean == 0).all() for step in standard.steps(z, batch))
 
 
 @pytest.mark.parametrize("objective", [TEXT, Cvae(description="text", hidden_share=0.5)])

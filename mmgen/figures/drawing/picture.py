@@ -15,21 +15,25 @@ from mmgen.figures.drawing.style import data_uri, plain_text_labels, render_figu
 
 __all__ = ["Picture", "check_ending"]
 
+_FRAME_TIME, _LAST_TIME = 350, 2000
+"""Milliseconds that a picture of an animation is shown, and the last one."""
 
-def check_ending(path: Path, allow_vector: bool) -> None:
-    """Raise an error if a file name does not end in .png (for line drawings also .pdf or .svg).
+
+def check_ending(path: Path, allow_vector: bool, animated: bool = False) -> None:
+    """Raise an error if a file name does not end in .png (for line drawings also .pdf or .svg, for animations .gif).
 
     Args:
         path: The output file.
         allow_vector: Whether .pdf and .svg are allowed, as for line drawings.
+        animated: Whether .gif is allowed.
 
     Raises:
         UsageError: The file name has another ending.
     """
-    if path.suffix.lower() not in ((".png", ".pdf", ".svg") if allow_vector else (".png",)):
-        raise UsageError(
-            f"--output got {path}, expected a name ending in .png{', .pdf or .svg' if allow_vector else ''}"
-        )
+    endings = [".png", *([".pdf", ".svg"] if allow_vector else []), *([".gif"] if animated else [])]
+    if path.suffix.lower() not in endings:
+        words = " or ".join([", ".join(endings[:-1]), endings[-1]] if endings[1:] else endings)
+        raise UsageError(f"--output got {path}, expected a name ending in {words}")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Picture:
         drawn: The image or drawing.
         note: Explanation shared by all pictures of a section of a page: frames, attribute classifier.
         telling: Whether the caption names its colours, so that a page must not invert them.
+        frames: Images of an animation, which a .gif holds; none by default.
     """
 
     title: str
@@ -49,6 +54,7 @@ class Picture:
     drawn: Grid | Figure
     note: str = ""
     telling: bool = False
+    frames: tuple[Grid, ...] = ()
 
     @property
     def ground(self) -> str:
@@ -86,13 +92,29 @@ class Picture:
         return f"<figure>{image}<figcaption>{escape(self.full_caption)}</figcaption></figure>"
 
     def save(self, path: Path) -> None:
-        """Write the picture to a file: .png with title and caption, or a bare line drawing as .pdf or .svg.
+        """Write the picture to a file: .png with title and caption, a bare line drawing as .pdf or .svg, or an
+        animation as .gif.
 
         Raises:
             UsageError: The file name has another ending, or one of line drawings for a picture of images.
         """
-        check_ending(path, allow_vector=isinstance(self.drawn, Figure))
+        check_ending(path, allow_vector=isinstance(self.drawn, Figure), animated=bool(self.frames))
         ending = path.suffix.lower()
+        if ending == ".gif":
+            first, *others = (add_title_and_note(frame, self.title, "").image for frame in self.frames)
+            times = [_FRAME_TIME] * len(others) + [_LAST_TIME]
+            comment = b"Software\0" + MAKER.encode("ascii")
+            with atomic_path(path) as temporary:
+                first.save(
+                    temporary,
+                    format="gif",
+                    save_all=True,
+                    append_images=others,
+                    duration=times,
+                    loop=0,
+                    comment=comment,
+                )
+            return
         if ending == ".png":
             grid = self.drawn if isinstance(self.drawn, Grid) else add_margins(render_figure(self.drawn))
             add_title_and_note(grid, self.title, self.full_caption).save(path)

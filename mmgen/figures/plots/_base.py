@@ -80,6 +80,7 @@ class Plot:
             several "models", files of "scores", or "scores and models".
         frames: Whether images are framed red where the attribute classifier disagrees.
         lines: Whether it is a line drawing, which can also be written as .pdf or .svg.
+        animated: Whether it can also be written as an animation, .gif.
     """
 
     draw: Callable[[Sequence[Session], PlotOptions], Picture]
@@ -87,6 +88,7 @@ class Plot:
     shows: Subject = "model"
     frames: bool = False
     lines: bool = False
+    animated: bool = False
 
     @property
     def reads_scores(self) -> bool:
@@ -126,7 +128,7 @@ class Plot:
         Raises:
             UsageError: The file name has another ending.
         """
-        check_ending(path, self.lines)
+        check_ending(path, self.lines, self.animated)
 
     def check_models(self, name: str, groups: Sequence[ModelFiles]) -> None:
         """Raise an error if the headers of the models show that the figure cannot draw them.
@@ -159,10 +161,10 @@ class Plot:
 
 
 def accepts(
-    *options: PlotOption, shows: Subject = "model", frames: bool = False, lines: bool = False
+    *options: PlotOption, shows: Subject = "model", frames: bool = False, lines: bool = False, animated: bool = False
 ) -> Callable[[Callable[[Sequence[Session], PlotOptions], Picture]], Plot]:
     """Decorate a function that draws a figure to make it a :class:`Plot` that accepts only these options."""
-    return lambda draw: Plot(draw, frozenset(options), shows, frames, lines)
+    return lambda draw: Plot(draw, frozenset(options), shows, frames, lines, animated)
 
 
 def dataset_path_of(session: Session) -> Path:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset
+from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import format_caption, format_values
@@ -62,17 +63,21 @@ class StartExamples:
         assert self.session.model.observation is not None
         return self.session.model.observation.picture(self.examples.images)
 
+    @property
+    def condition(self) -> Batch | None:
+        """Descriptions [n] of the examples for a model that decodes z with a description; None for others."""
+        if not self.session.model.model.conditional_on:
+            return None
+        codes = self.examples.codes
+        known = np.full((len(self.z), 0), UNKNOWN, np.uint8) if codes is None else codes
+        return Descriptions(known, self.examples.tokens).batch(self.session.model, slice(None))
+
     def decode(self, number: int, z: Tensor) -> np.ndarray:
         """Decode z [..., D] to pictures [..., C, H, W], with the description of example ``number`` if needed."""
         model = self.session.model
         main = model.observation
         assert main is not None
-        condition = None
-        if model.model.conditional_on:
-            codes = self.examples.codes
-            known = np.full((1, 0), UNKNOWN, np.uint8) if codes is None else codes[number : number + 1]
-            tokens = None if self.examples.tokens is None else self.examples.tokens[number : number + 1]
-            condition = Descriptions(known, tokens).batch(model, 0)
+        condition = None if self.condition is None else self.condition[slice(number, number + 1)]
         return main.pictures(decode_means(model, main.name, z, condition).cpu().numpy())
 
 
