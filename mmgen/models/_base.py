@@ -210,10 +210,8 @@ class Model(nn.Module, ABC):
     def drawing_steps(
         self, z: Tensor, condition: Batch | None = None, pictures: Tensor | None = None
     ) -> list[DrawingStep]:
-        """Return each step of drawing z [..., D], flattened to R drawings, given descriptions and pictures to read [B].
-
-        Raises:
-            UsageError: The model draws pictures at once.
+        """Return each step of drawing z [..., D], as R drawings, given descriptions and pictures to read [B]; raise a
+        UsageError for a model that draws pictures at once.
         """
         raise UsageError(f"{type(self).__name__} draws pictures at once, expected steps; use a model of kind draw")
 
@@ -287,8 +285,7 @@ class Model(nn.Module, ABC):
 
     def output_bias(self, name: str) -> Tensor | None:
         """Return the bias of a decoder's output, by pixel or channel; None if there is none."""
-        with_weights = [p for p in self.decoders[name].modules() if any(True for _ in p.parameters(recurse=False))]
-        last = with_weights[-1]
+        last = [part for part in self.decoders[name].modules() if any(True for _ in part.parameters(recurse=False))][-1]
         return last.bias if isinstance(last, nn.Linear | nn.Conv2d | nn.ConvTranspose2d) else None
 
     def label_parameters(self) -> list[nn.Parameter]:
@@ -300,9 +297,8 @@ class Model(nn.Module, ABC):
         return [p for p in self.label_parameters() if p.dim() > 1]
 
     def word_probabilities(self, name: str, z: Tensor, tokens: Tensor) -> Tensor:
-        """Return p(word_t | z, words before t) [..., T, V+1] for z [..., D] and word codes int64 [..., T].
-
-        The last column is padding, "no word", which is certain once a sentence has ended.
+        """Return p(word_t | z, words before t) [..., T, V+1] for z [..., D] and word codes int64 [..., T]; the last
+        column is padding, "no word", which is certain once a sentence has ended.
         """
         return self._text(name).probabilities(self.decode(name, z), tokens)
 
