@@ -20,6 +20,7 @@ from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
+from mmgen.modalities.text import Text
 from mmgen.models._base import Demands, GaussianModel
 from mmgen.models._parts import available_modalities, make_decoders, networks_by_kind
 from mmgen.models._settings import DataSettings, MultimodalSettings
@@ -38,8 +39,9 @@ class MultimodalVAE(GaussianModel):
         decoders: A network [B, D] -> parameters of p(x_m | z) for each modality; one that is conditional takes
             [B, D + description] (see ``condition``).
         inference: q(z | any answered set of modalities).
-        condition: For a conditional model p(x | z, y): the attributes y that its decoders also see. y is then no
-            observation, so p(z | y) = p(z).
+        condition: For a conditional model p(x | z, y): the attributes or text y that its decoders also see. y is then
+            no observation, so p(z | y) = p(z).
+        condition_encoder: The network from text y to what decoders see; None for attributes.
         shared: A network that z passes before decoders; None where all of them see z itself.
         sharing: Names of the modalities whose decoders come after ``shared``; None for all.
     """
@@ -52,16 +54,17 @@ class MultimodalVAE(GaussianModel):
         modalities: dict[str, Modality],
         decoders: dict[str, nn.Module],
         inference: Inference,
-        condition: Attributes | None = None,
+        condition: Attributes | Text | None = None,
         shared: nn.Module | None = None,
         sharing: Collection[str] | None = None,
+        condition_encoder: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.latent = latent
         self.modalities = modalities
         self.decoders = nn.ModuleDict(decoders)
         self.inference = inference
-        self.condition = condition
+        self.condition, self.condition_encoder = condition, condition_encoder
         self.shared = shared
         self.sharing = modalities.keys() if sharing is None else sharing
 
@@ -100,15 +103,20 @@ class MultimodalVAE(GaussianModel):
 
         # Decoders, from z or from what they share.
         condition = available[demands.conditions_on[0]] if demands.conditions_on else None
-        if condition is not None and not isinstance(condition, Attributes):
+        condition_encoder, described = None, 0
+        if isinstance(condition, Text):
+            condition_encoder, described = condition.encoder(networks["text"])
+        elif isinstance(condition, Attributes):
+            described = condition.description_size
+        elif condition is not None:
             raise SettingsError(
-                f"the objective conditions on {condition.name}, expected attributes; name them in objective.description"
+                f"the objective conditions on {condition.name}, expected attributes or text; name them in "
+                "objective.description"
             )
         shared, outputs = _build_shared(settings)
         generated = {name: available[name] for name in demands.generates}
         sharing = [name for name, each in generated.items() if grid is None or not isinstance(each, Image)]
         inputs = {name: outputs if name in sharing else latent.size for name in generated}
-        described = condition.description_size if condition else 0
         modalities, decoders = make_decoders(
             {name: size + described for name, size in inputs.items()}, generated, networks
         )
@@ -126,7 +134,7 @@ class MultimodalVAE(GaussianModel):
         )
         inference: Inference = mmgen.inference.get(settings.inference or demands.inference)(parts, demands.posteriors)
         _check_inference(settings.inference or demands.inference, inference, demands)
-        return cls(latent, modalities, decoders, inference, condition, shared, sharing)
+        return cls(latent, modalities, decoders, inference, condition, shared, sharing, condition_encoder)
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
@@ -181,13 +189,20 @@ class MultimodalVAE(GaussianModel):
                 raise UsageError(
                     f"this conditional model needs {self.condition.name} to generate {name}; give a description"
                 )
-            description = self.condition.describe(
-                condition.values[self.condition.name], condition.present[self.condition.name]
-            )
+            description = self._describe(condition)
             spread = description.to(flat.dtype).expand(*z.shape[:-1], description.shape[-1])
             flat = torch.cat([flat, spread.reshape(-1, description.shape[-1])], -1)
         parameters: Tensor = self.decoders[name](flat)
         return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
+
+    def _describe(self, condition: Batch) -> Tensor:
+        """Return the features of descriptions [B, F] that decoders see; zeros for an absent text."""
+        assert self.condition is not None
+        values, present = condition.values[self.condition.name], condition.present[self.condition.name]
+        if isinstance(self.condition, Attributes):
+            return self.condition.describe(values, present)
+        assert self.condition_encoder is not None
+        return self.condition.features(self.condition_encoder, values, present) * present[:, None]
 
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
         """Return log p(y_k | z) in nats of attribute number k: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if it is
@@ -209,7 +224,8 @@ class MultimodalVAE(GaussianModel):
         return list(self.inference.parameters())
 
     def generative_networks(self) -> list[nn.Module]:
-        return [self.decoders] + ([self.shared] if self.shared is not None else [])
+        further = (self.shared, self.condition_encoder)
+        return [self.decoders, *(network for network in further if network is not None)]
 
 
 def _build_shared(settings: MultimodalSettings) -> tuple[nn.Module | None, int]:
