@@ -3,6 +3,8 @@
 References:
     Deep Visual-Semantic Alignments for Generating Image Descriptions (Karpathy, Fei-Fei, 2015), arXiv:1412.2306,
     Section 4.1: recall at k and median rank
+    Generating Images from Captions with Attention (Mansimov, Parisotto, Ba, Salakhutdinov, 2015), arXiv:1511.02793,
+    Section 4.3: pictures ranked by p(x | caption), normalised over captions
 """
 
 from collections.abc import Generator
@@ -17,9 +19,10 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
-from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.core.seeding import numpy_generator, stream_key, torch_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.costs import check_slow_pairs, importance_samples
+from mmgen.evaluation.importance import latents_per_pass
 from mmgen.evaluation.likelihoods import has_description, main_modality
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
@@ -32,10 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Retrieval"]
 
-_CUTOFFS = (1, 5, 10)
+_CUTOFFS = (1, 5, 10, 50)
 _RESAMPLES = 200
 _LATENTS = 8192
 """Latents for which a description is scored together."""
+_CONDITIONAL_DRAWS = 10
+"""Default number of draws of each pair of a conditional model, whose every pair is decoded."""
 _TIE = 1e-6
 """Scores that differ by less than this share of their size tie: the difference is rounding."""
 
@@ -108,7 +113,10 @@ def _missing_image_or_description(evaluation: "Evaluation") -> str:
     name, image = _describing_modality(evaluation), main_modality(loaded)
     if name is None:
         return "needs a model of pictures and descriptions, and this one has no descriptions; use another model"
-    if not loaded.model.has_posterior((image,)) or loaded.model.conditional_on:
+    if name in loaded.model.conditional_on:
+        needs.check_modalities(evaluation, [image])
+        return ""
+    if not loaded.model.has_posterior((image,)):
         return (
             f"draws from q(z | {image}), and this model has no such posterior: train one with an objective that has "
             "it, such as telbo or mvae"
@@ -133,9 +141,19 @@ def _check_resources(evaluation: "Evaluation") -> str:
     return ""
 
 
+def _draws(evaluation: "Evaluation") -> int:
+    """Return the number of draws of z for each picture, or for each pair of a conditional model."""
+    settings = evaluation.settings
+    if evaluation.loaded.model.conditional_on and "samples" not in settings.model_fields_set:
+        return _CONDITIONAL_DRAWS
+    return importance_samples(evaluation)
+
+
 def _describing_modality(evaluation: "Evaluation") -> str | None:
     """Return the name of the modality to retrieve: captions if the model generates or reads them, else attributes."""
     loaded = evaluation.loaded
+    if loaded.model.conditional_on:
+        return loaded.model.conditional_on[0]
     known = [part.name for part in (loaded.text, loaded.attributes) if part is not None]
     usable = [name for name in known if name in loaded.model.modalities or _posteriors_reading(evaluation, name)]
     return next(iter([*usable, *known]), None)
@@ -148,7 +166,7 @@ def _posteriors_reading(evaluation: "Evaluation", name: str) -> list[str]:
 
 
 class Retrieval(Metric):
-    r"""Recall at 1, 5 and 10 and median rank of the right one of N examples, from description to picture and back.
+    r"""Recall at 1, 5, 10 and 50 and median rank of the right one of N examples, from description to picture and back.
 
     Protocol ``text-given-image`` ranks by :math:`\log p(y|x) \approx \log \frac1K \sum_k p(y|z_k)`; ``evidence``, once
     for each posterior of the description, by how much likelier it makes the picture,
@@ -158,6 +176,10 @@ class Retrieval(Metric):
 
     the weights adding up to one: the same K draws (``--samples``) of each picture serve all descriptions. With the
     exact posterior both rank pictures alike.
+
+    A conditional model, such as one trained by ``cvae``, has protocol ``pooled-evidence`` instead: log p(x|y) of every
+    pair, importance-weighted with draws of q(z|x,y) (10 by default; the same noise for all descriptions of a picture),
+    less the log of its mean over the pool's descriptions. Posteriors fitted to the description take the place of p(z).
 
     N (``--pool``) random examples with a picture and a description are queries and candidates. Candidates with the same
     description are right too: R@k counts any of them, the rank is that of the first. Ties are in random order, so that
@@ -171,6 +193,7 @@ class Retrieval(Metric):
     protocols: ClassVar = {
         "text-given-image": "Ranked by log p(text | image). Ties are in random order.",
         "evidence": "Ranked by log p(image | text) - log p(image). Ties are in random order.",
+        "pooled-evidence": "Ranked by log p(image | text) less the log of its mean over the pool's texts.",
     }
     further_units: ClassVar = {"ranks": "lower"}
     posteriors = "together"
@@ -186,11 +209,14 @@ class Retrieval(Metric):
         name = _describing_modality(evaluation)
         assert name is not None  # needs refuse models without descriptions
         points, words, of = _select_candidates(evaluation, name)
-        tables = yield from map_fractions(self._score_pairs(evaluation, name, points, words), 0.0, 1.0)
+        conditional = name in evaluation.loaded.model.conditional_on
+        work = (self._score_conditional_pairs if conditional else self._score_pairs)(evaluation, name, points, words)
+        tables = yield from map_fractions(work, 0.0, 1.0)
         same = of[:, None] == of
         scores = []
         for (protocol, source), table in tables.items():
-            pairs = table[:, of].double().cpu().numpy()  # [pictures, examples' descriptions]
+            table = table[:, of].double()  # [pictures, examples' descriptions]
+            pairs = (table - table.logsumexp(1, keepdim=True) if conditional else table).cpu().numpy()
             shared = float(100 * (same.sum(1) > 1).mean())
             for direction, scores_by_query in (("image to text", pairs), ("text to image", pairs.T)):
                 scores += self._score_direction(
@@ -239,6 +265,39 @@ class Retrieval(Metric):
             yield start + (1 - start) * (number + 1) / words.size
         return {key: torch.stack(columns, 1) for key, columns in columns_by_key.items()}
 
+    def _score_conditional_pairs(
+        self, evaluation: "Evaluation", name: str, points: Batch, words: Batch
+    ) -> Generator[float, None, dict[tuple[str, str], Tensor]]:
+        """Return log p(image | text) [N, M] of all pairs under a conditional model, by (protocol, posterior)."""
+        loaded, settings, image = evaluation.loaded, evaluation.settings, main_modality(evaluation.loaded)
+        model, draws = loaded.model, _draws(evaluation)
+        device = torch.device(loaded.device)
+        read = [
+            posterior for posterior in _posteriors_reading(evaluation, name) if loaded.posteriors[posterior].is_fitted
+        ]
+        pictures = points.select([image])
+        at_once = max(1, latents_per_pass(int(np.prod(pictures.values[image].shape[1:]))) // draws)
+        columns: dict[str, list[Tensor]] = {posterior: [] for posterior in ("prior", *read)}
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            for number in range(words.size):
+                torch.manual_seed(stream_key(settings.seed, "retrieval"))  # the same draws for all descriptions
+                parts: dict[str, list[Tensor]] = {posterior: [] for posterior in columns}
+                for start in range(0, pictures.size, at_once):
+                    some = pictures[start : start + at_once]
+                    batch = some | words[number : number + 1].repeat(some.size)
+                    trace = model.trace(batch, (image, name), draws, (image,))
+                    weight = trace.log_weight().double()
+                    for posterior, values in parts.items():
+                        if posterior != "prior":
+                            log_q = loaded.posteriors[posterior].log_prob(trace.z, batch.select([name]))
+                            values.append((weight + log_q.double() - model.log_prior(trace.z).double()).logsumexp(0))
+                        else:
+                            values.append(weight.logsumexp(0))
+                for posterior, values in parts.items():
+                    columns[posterior].append(torch.cat(values) - np.log(draws))
+                yield (number + 1) / words.size
+        return {("pooled-evidence", posterior): torch.stack(found, 1) for posterior, found in columns.items()}
+
     def _score_direction(
         self,
         evaluation: "Evaluation",
@@ -254,7 +313,7 @@ class Retrieval(Metric):
         count, chance = len(ranks.better), ranks.chance
         about = {
             "pool": ranks.candidates,
-            "samples": importance_samples(evaluation),
+            "samples": _draws(evaluation),
             "described": name,
             "shared": shared,
         }

@@ -1,6 +1,7 @@
 """Ranks against every order of ties, and retrieval by a model whose every likelihood is known."""
 
 import itertools
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,8 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.trace import Trace
 from mmgen.metrics.retrieval import Ranks, Retrieval
 from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, make_linear_gaussian
 from tests.metrics.test_linear_gaussian import loaded
@@ -57,6 +60,7 @@ def scores_of(model: Any, points: Batch, q: Any = None, **settings: Any) -> dict
     of.reads = lambda posterior: () if posterior == "prior" else ("attributes",)
     if q is not None:
         of.posteriors = stand_ins(("prior", "own"), densities=lambda name: q)
+        of.posteriors["own"].is_fitted = True
     evaluation = SimpleNamespace(
         loaded=of,
         settings=EvaluationSettings(**{"precision": "32-true", **settings}),
@@ -131,6 +135,58 @@ def test_a_model_that_ignores_the_text_is_at_chance() -> None:
         assert score.details["chance"] == pytest.approx(100 * exact) == score.value
         assert score.details["shared"] == pytest.approx(10)
     assert shared["text-given-image", "image", "R@1, text to image"].value == pytest.approx(100 * exact)
+
+
+class Conditional:
+    """p(z) = N(0, 1), x = z + 3 y + noise of sd 0.5, so that p(x|y) = N(3 y, 1.25); q(z|x,y) is half as sharp."""
+
+    conditional_on, latent_size, modalities = ("attributes",), 1, {"image": SimpleNamespace(is_independent=True)}
+
+    def has_posterior(self, inputs: tuple[str, ...]) -> bool:
+        return inputs == ("image", "attributes")
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        return DiagonalGaussian.standard(1, like=z).log_prob(z)
+
+    def trace(self, batch: Batch, inputs: tuple[str, ...], samples: int, names: tuple[str, ...]) -> Trace:
+        assert inputs == ("image", "attributes")
+        assert names == ("image",)
+        rest = batch.values["image"].flatten(1) - 3 * batch.values["attributes"].float()
+        q = DiagonalGaussian(0.8 * rest, torch.full_like(rest, math.log(0.6)))
+        z = q.sample(None, (samples,))
+        likelihood = DiagonalGaussian(z, torch.full_like(z, math.log(0.5))).log_prob(rest)
+        return Trace(z, {"image": likelihood}, {}, {"z": self.log_prior(z) - q.log_prob(z)})
+
+
+def test_pictures_of_a_conditional_model_are_ranked_by_its_likelihoods() -> None:
+    """Against log p(x|y) in closed form, less the log of its mean over the pool's descriptions."""
+    generator = torch.Generator().manual_seed(0)
+    count = 60
+    words = torch.arange(count)[:, None] % 4
+    words[:40] = torch.arange(40)[:, None]  # forty descriptions, some of several pictures
+    pictures = (3 * words + 1.25**0.5 * torch.randn(count, 1, generator=generator)).reshape(count, 1, 1, 1)
+    points = Batch(
+        {"image": pictures, "attributes": words},
+        {"image": torch.ones(count, dtype=torch.bool), "attributes": torch.ones(count, 1, dtype=torch.bool)},
+    )
+    model = Conditional()
+    found = scores_of(model, points, lambda z, batch: model.log_prior(z), samples=400, pool=count)
+    assert {key[:2] for key in found} == {("pooled-evidence", "prior"), ("pooled-evidence", "own")}
+    rest = pictures.flatten(1) - 3 * words[:, 0]  # [pictures, examples' descriptions]
+    table = -0.5 * (rest**2 / 1.25 + math.log(2 * math.pi * 1.25))
+    table = (table - table.logsumexp(1, keepdim=True) + math.log(count)).numpy()
+    same = (words == words[:, 0]).numpy()
+    for source in ("prior", "own"):
+        for direction, exact_table in (("image to text", table), ("text to image", table.T)):
+            exact = Ranks.from_scores(exact_table, same)
+            for k in (1, 5, 10, 50):
+                score = found["pooled-evidence", source, f"R@{k}, {direction}"]
+                assert score.value == pytest.approx(100 * exact.recall_at(k).mean(), abs=3.5), (source, direction, k)
+                assert (score.details["samples"], score.details["pool"]) == (400, count)
+            median = found["pooled-evidence", source, f"median rank, {direction}"]
+            assert median.value == pytest.approx(np.median(exact.ranks), abs=1)
+    fewer = scores_of(model, points, lambda z, batch: model.log_prior(z), pool=count)
+    assert fewer["pooled-evidence", "prior", "R@1, text to image"].details["samples"] == 10
 
 
 def test_what_cannot_be_asked() -> None:
