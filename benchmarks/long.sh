@@ -89,3 +89,33 @@ if [ -n "${TWEMOJI:-}" ] && [ -n "${TAEF2:-}" ]; then
         --set aggregate.text_network.embedding=128 --set training.keep=last -o emoji-names-flow.safetensors
     mmgen eval emoji-names-flow.safetensors -m copies --guidance 0,cfg:2 -o emoji-names-flow.jsonl --overwrite
 fi
+
+# DRAW of 8 and 16 steps on fixed binary MNIST with densities over z of all steps, alignDRAW on MNIST captions beside conditional VAEs of
+# equal size: twelve hours of one core. BINARY_MNIST is the folder of Larochelle and Murray's three files.
+if [ -n "${BINARY_MNIST:-}" ]; then
+    [ -f binary-mnist.h5 ] || mmgen make-data binary-mnist --amat "$BINARY_MNIST" -o binary-mnist.h5
+    for steps in 8 16; do
+        mmgen train binary-mnist.h5 --preset gregor/mnist-cpu --set model.steps="$steps" -o "draw-$steps.safetensors"
+        for family in realnvp rectified-flow; do
+            fit="draw-$steps-$family"
+            mmgen fit-aggregate "draw-$steps.safetensors" --given nothing --family "$family" -o "$fit.safetensors"
+            [ -f "$fit.jsonl" ] || mmgen eval "$fit.safetensors" --number 200 -m log-likelihood -m kid -o "$fit.jsonl"
+        done
+        [ -f "draw-$steps.jsonl" ] || mmgen eval "draw-$steps.safetensors" --number 10000 --samples 100 --proposal image \
+            -m log-likelihood -m active-units -o "draw-$steps.jsonl"
+    done
+fi
+[ -f mnist-captions.h5 ] || mmgen make-data mnist-captions --size 28 ${MNIST_OPTIONS:-} -o mnist-captions.h5
+[ -f captions-judge.safetensors ] || mmgen train-classifier mnist-captions.h5 --network small --steps 2500 -o captions-judge.safetensors
+for rival in "" -noalign -fc -conv; do
+    preset="mansimov/mnist-captions${rival}-cpu" further=()
+    [ "$rival" = -noalign ] && preset=mansimov/mnist-captions-cpu further=(--set model.alignment=0)
+    for seed in 0 1 2; do
+        model="captions$rival-$seed"
+        mmgen train mnist-captions.h5 --preset "$preset" "${further[@]}" --seed "$seed" -o "$model.safetensors"
+        for split in iid heldout; do
+            [ -f "$model-$split.jsonl" ] || mmgen eval "$model.safetensors" --split "$split" --judge captions-judge.safetensors --queries 1000 --draws 2 \
+                --samples 100 -m correctness -m log-likelihood -m retrieval -m ssi -o "$model-$split.jsonl"
+        done
+    done
+done

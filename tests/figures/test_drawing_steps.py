@@ -129,3 +129,29 @@ def test_a_density_over_all_steps_is_fitted_and_drawn(drawn: Path, stubs: Simple
     loaded = load(fitted)
     assert loaded.model.latent.layers == {"z1": 2, "z2": 2, "z3": 2}
     assert loaded.sample("left bright", 3, seed=1).shape == (3, 1, 12, 12)
+
+
+def test_measures_of_a_model_that_draws_in_steps(drawn: Path) -> None:
+    """Active units by step; a likelihood above its bound, of pictures and of pictures given captions."""
+    import mmgen
+
+    scores = list(
+        mmgen.evaluate(drawn / "plain.safetensors", ["active-units", "log-likelihood"], number=10, samples=20)
+    )
+    counts = {score.quantity: score.value for score in scores if score.metric == "active-units"}
+    assert counts.keys() == {"active units", *(f"active units of z{step}" for step in (1, 2, 3))}
+    assert counts["active units"] == sum(counts[f"active units of z{step}"] for step in (1, 2, 3))
+    given = list(mmgen.evaluate(drawn / "captions.safetensors", ["log-likelihood"], number=10, samples=20))
+    for found, quantity in ((scores, "log p(x)"), (given, "log p(x|y)")):
+        values = {score.protocol: score.value for score in found if score.quantity == quantity}
+        assert values["importance"] >= values["bound"]
+
+
+def test_captions_find_their_pictures(drawn: Path, tmp_path: Path) -> None:
+    import mmgen
+
+    scores = list(
+        mmgen.evaluate(drawn / "captions.safetensors", ["retrieval"], tmp_path / "r.jsonl", pool=10, samples=5)
+    )
+    shares = [score.value for score in scores if score.quantity.startswith("R@")]
+    assert shares and all(0 <= share <= 100 for share in shares)
