@@ -240,9 +240,8 @@ class Dataset:
 
     @property
     def observed(self) -> "dict[str, Description]":
-        """Specifications of the modalities that have a value for each example, without words; images come first."""
-        others = {name: each for name, each in self.modalities.items() if each.has_rows and not each.describes}
-        return {**self.images, **others}
+        """Specifications of the modalities that descriptions are about; images come first."""
+        return {**self.images, **mmgen.modalities.observed_modalities(self.modalities)}
 
     @check_arguments
     def read_values(self, name: str, rows: Rows = slice(None), seed: Seed = 0) -> np.ndarray:

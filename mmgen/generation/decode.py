@@ -103,7 +103,7 @@ def decode_pictures(
         condition = descriptions.batch(loaded, rows, part.shape[1]) if model.conditional_on else None
         with autocast(loaded.device, precision):
             parameters = model.decode(modality, part.flatten(0, 1), condition)
-            means = values.mean(parameters).float().unflatten(0, part.shape[:2])
+            means = values.typical(parameters).float().unflatten(0, part.shape[:2])
             drawn = None
             if sampled:
                 each = parameters.unflatten(0, part.shape[:2])
@@ -133,9 +133,11 @@ def decode_means(
 ) -> Tensor:
     """Decode z [..., D] to the mean E[modality | z] [..., *shape] in fp32 or fp64, in parts of bounded size.
 
+    Of sentences it is the likeliest one, word by word.
+
     Args:
         loaded: The model.
-        modality: The modality: images in [0, 1], or probabilities of words.
+        modality: The modality: images in [0, 1], probabilities of attributes, or codes of words.
         z: Latents.
         condition: Description for conditional decoders: one for all, or one for each z [N, D].
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
@@ -146,7 +148,10 @@ def decode_means(
     for start in range(0, len(flat), at_once):
         rows = slice(start, start + at_once)
         with autocast(loaded.device, precision):
-            mean = loaded.model.mean(modality, flat[rows], _condition_of_rows(loaded, condition, rows, len(flat[rows])))
+            part = loaded.model.decode(
+                modality, flat[rows], _condition_of_rows(loaded, condition, rows, len(flat[rows]))
+            )
+            mean = loaded.model.modalities[modality].typical(part)
         parts.append(mean if mean.dtype == torch.float64 else mean.float())
     decoded = torch.cat(parts)
     return decoded.reshape(*z.shape[:-1], *decoded.shape[1:])
@@ -185,7 +190,7 @@ def decode_means_and_draws(
             parameters = loaded.model.decode(
                 modality, z[rows], _condition_of_rows(loaded, condition, rows, len(z[rows]))
             )
-            averages.append(values.mean(parameters).float())
+            averages.append(values.typical(parameters).float())
             drawn.append(values.sample(parameters, generator).float())
     return torch.cat(averages), torch.cat(drawn)
 

@@ -64,8 +64,8 @@ def generated_text(loaded: "TrainedModel") -> "TextDescription":
     Raises:
         UsageError: The model does not generate both.
     """
-    text = loaded.text
-    if text is None or text.name not in loaded.model.generates or loaded.observation is None:
+    text, main = loaded.text, loaded.observation
+    if text is None or text.name not in loaded.model.generates or main is None or main.picture_shape is None:
         raise UsageError(
             f"{loaded.path} does not generate both images and text, which this figure needs; train a model of both, "
             "for example with mmgen train two-objects.h5 --preset cremer/two-objects-cpu"

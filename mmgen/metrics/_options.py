@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mmgen.core.errors import MmgenError, UsageError
+from mmgen.evaluation.languages import languages
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -21,6 +22,8 @@ def default_metrics(loaded: "TrainedModel") -> list[str]:
     """Return the names of the metrics that are computed by default: they depend on the kinds of words in the model's
     data.
     """
+    if len(languages(loaded)) > 1:
+        return ["sentences", "translation"]
     if loaded.attributes is None and loaded.text is not None:
         return ["retrieval"]
     captioned = loaded.text is not None and loaded.description_kind != "attributes"

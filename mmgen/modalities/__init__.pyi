@@ -6,6 +6,7 @@ from ._base import (
     StoredArray as StoredArray,
     View as View,
     all_present as all_present,
+    observed_modalities as observed_modalities,
 )
 from ._described import Described as Described
 from ._graph import Graph as Graph

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-__all__ = ["ROWS", "Description", "Element", "Modality", "View", "StoredArray", "all_present"]
+__all__ = ["ROWS", "Description", "Element", "Modality", "View", "StoredArray", "all_present", "observed_modalities"]
 
 ROWS = ""
 """Name of the array of a kind that stores one row for every example, under the modality's name in the file."""
@@ -77,6 +77,9 @@ class Description(Settings, ABC):
 
     describes: ClassVar[bool] = False
     """Whether it describes the other modalities in words, as attributes and text do."""
+
+    translates: ClassVar[bool] = False
+    """Whether several of this kind alone are translations, each observed and described by the others, as text is."""
 
     files: ClassVar[tuple[str, ...]] = ()
     """Endings of the files that :meth:`write` makes, such as ".wav"; none by default."""
@@ -299,6 +302,10 @@ class Modality(ABC):
     def mean(self, parameters: "Tensor") -> "Tensor":
         """Return E[x | parameters] of an image; of attributes the probabilities [..., A, V], 0 for values they lack."""
 
+    def typical(self, parameters: "Tensor") -> "Tensor":
+        """Return the value that stands for p(x | parameters) where one is shown, [..., *event]: by default the mean."""
+        return self.mean(parameters)
+
     @abstractmethod
     def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
         """Return a draw of x given the parameters: an image [..., C, H, W], or attribute codes int64 [..., A]."""
@@ -310,6 +317,16 @@ def _missing_networks(modality: Modality) -> str:
         f"{modality.name} is a {modality.kind}, which has no networks, but the model needs some; choose a model for "
         "such data (model.name), or leave it out of the objective"
     )
+
+
+def observed_modalities(modalities: Mapping[str, Description]) -> dict[str, Description]:
+    """Return the modalities, by name, that are observed and not only descriptions: all but words and graphs.
+
+    Where there is nothing but words, sentences in several languages are observed, each described by the others.
+    """
+    things = {name: each for name, each in modalities.items() if each.has_rows and not each.describes}
+    languages = {name: each for name, each in modalities.items() if each.translates}
+    return things or (languages if len(languages) > 1 else {})
 
 
 def all_present(values: "Tensor") -> "Tensor":

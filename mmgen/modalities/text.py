@@ -1,6 +1,7 @@
 """Text: a sentence of at most T words of a vocabulary, or several of which each view draws one."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -32,6 +33,8 @@ class TextDescription(Description):
 
     streamed: ClassVar[bool] = False
     describes: ClassVar[bool] = True
+    translates: ClassVar[bool] = True
+    files: ClassVar[tuple[str, ...]] = (".txt",)
 
     kind: Literal["text"] = "text"
     name: str = "text"
@@ -116,6 +119,10 @@ class TextDescription(Description):
     def unpack(self, stored: np.ndarray) -> np.ndarray:
         """Return the first caption [n, T] of each example."""
         return stored if stored.ndim == 2 else stored[:, 0]
+
+    def write(self, path: Path, values: np.ndarray) -> None:
+        """Write word codes [n, T] as sentences to a text file, one a line."""
+        path.write_text("".join(f"{self.words(row)}\n" for row in values), encoding="utf-8")
 
     def torch_rows(self, stored: np.ndarray) -> np.ndarray:
         """Convert word codes to int32, since torch hardly supports uint16."""
@@ -232,6 +239,10 @@ class Text(Modality):
     def mean(self, parameters: "Tensor") -> "Tensor":
         """Return word probabilities [..., T, V+1] along the likeliest sentence, since sentences have no mean."""
         return self.probabilities(parameters, self.sample(parameters, greedy=True))
+
+    def typical(self, parameters: "Tensor") -> "Tensor":
+        """Return the sentence [..., T] with the likeliest word at every step."""
+        return self.sample(parameters, greedy=True)
 
     def sample(
         self, parameters: "Tensor", generator: "torch.Generator | None" = None, greedy: bool = False

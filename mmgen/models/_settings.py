@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, model_validator
 
 from mmgen.latent.space import LatentSpace
-from mmgen.modalities import Described, Description
+from mmgen.modalities import Described, Description, observed_modalities
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
@@ -122,7 +122,8 @@ class DataSettings(Settings):
     picture comes first, then other pictures, then everything else by kind."""
     main: str = ""
     """Name of the modality that descriptions are about, such as the main picture: left out, the picture called "image",
-    else the first picture, else the first modality that is no words."""
+    else the first picture, else the first modality that is no words. Of sentences in several languages alone it is the
+    language that is written; the first other one is that of descriptions."""
 
     @classmethod
     def from_descriptions(cls, *descriptions: Description, **others: Any) -> Self:
@@ -153,7 +154,7 @@ class DataSettings(Settings):
                 )
         if self.main and self.modalities and self.main not in self.observed:
             expected = ", ".join(self.observed) or "nothing, since these data are words alone"
-            raise ValueError(f"main got '{self.main}', expected {expected}; name a modality that is not words")
+            raise ValueError(f"main got '{self.main}', expected {expected}; name one that descriptions can be about")
         return self
 
     def modalities_of_class(self, kind: type[D]) -> dict[str, D]:
@@ -177,8 +178,8 @@ class DataSettings(Settings):
 
     @property
     def observed(self) -> dict[str, Description]:
-        """Modalities by name without words and graphs, the main picture first: the x of q(z | x)."""
-        return {name: each for name, each in self.modalities.items() if each.has_rows and not each.describes}
+        """Modalities by name that descriptions are about, the main one first: the x of q(z | x)."""
+        return observed_modalities(self.modalities)
 
     @property
     def attributes(self) -> AttributesDescription | None:
@@ -187,8 +188,9 @@ class DataSettings(Settings):
 
     @property
     def text(self) -> TextDescription | None:
-        """The first text of the data; None for data without text."""
-        return next(iter(self.modalities_of_class(TextDescription).values()), None)
+        """The first text of the data that is not the main modality; None for data without text."""
+        texts = self.modalities_of_class(TextDescription)
+        return next((each for each in texts.values() if each is not self.observation), None)
 
 
 def _read_field(described: Any, key: str) -> Any:

@@ -97,8 +97,12 @@ def examples_described_in_training(model: ExperimentSettings, dataset: Dataset) 
 
 
 def needs_descriptions(data: DataSettings, inputs: Sequence[str], examples: DescribedExamples) -> bool:
-    """Return True if encoding an example needs its description, as q(z | image, attributes) of TELBO does."""
-    return any(data.modalities[name].describes for name in inputs) and not examples.uses_undescribed
+    """Return True if encoding an example needs its description, as q(z | image, attributes) of TELBO does.
+
+    Sentences in several languages are all descriptions, so that nothing is left to encode without them.
+    """
+    described = [data.modalities[name].describes for name in inputs]
+    return any(described) and (all(described) or not examples.uses_undescribed)
 
 
 def learns_from_undescribed(settings: Fit, examples: DescribedExamples) -> bool:

@@ -65,10 +65,9 @@ def split_rows(dataset: Dataset, split: str, part: str) -> np.ndarray:
     return np.sort(order[:validation_count] if part == "val" else order[validation_count:])
 
 
-def _first_description_of_each_kind(modalities: Mapping[str, Description]) -> list[Description]:
-    """Return the first attributes and the first text among modalities."""
-    first = {each.kind: each for each in reversed(list(modalities.values())) if each.kind in COLUMNS}
-    return list(first.values())
+def _descriptions(data: DataSettings) -> list[Description]:
+    """Return the attributes and the text that descriptions are made of, as far as there are any."""
+    return [each for each in (data.attributes, data.text) if each is not None and each.kind in COLUMNS]
 
 
 def _description_column(description: Description, stored: np.ndarray, has_description: np.ndarray) -> np.ndarray:
@@ -109,9 +108,7 @@ class LatentRows(Rows):
         self.mean = select_layers(torch.from_numpy(latents.mean[positions])).to(device)
         self.log_sd = select_layers(torch.from_numpy(latents.log_sd[positions])).to(device)
         self._rows = latents.rows[positions]
-        self.described = {
-            each.name: each for each in _first_description_of_each_kind(data.modalities) if each.kind in latents.columns
-        }
+        self.described = {each.name: each for each in _descriptions(data) if each.kind in latents.columns}
         self.columns = {
             name: torch.from_numpy(each.torch_rows(_unflatten(latents.columns[each.kind][positions], each))).to(device)
             for name, each in self.described.items()
@@ -233,7 +230,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
             return finished
         with Dataset.open(encoding.dataset_path) as dataset:
             source = DatasetRows(dataset, rows, device, modalities=encoding.inputs)
-            described = _first_description_of_each_kind(dataset.modalities)
+            described = _descriptions(encoding.data)
             has_description = encoding.has_description(dataset, source.rows)
             hidden = [name for name, each in dataset.modalities.items() if each.describes]
             means, log_sds = [], []

@@ -20,6 +20,7 @@ __all__ = [
     "small_evaluation",
     "small_graph_evaluation",
     "small_objects_evaluation",
+    "small_translation_evaluation",
 ]
 
 _PROPERTIES = {"tone": ["dark", "light"], "size": ["small", "large"]}
@@ -33,7 +34,7 @@ def check_metric(name: str, folder: Path) -> None:
         name: Name of the metric.
         folder: Folder for data, model and classifier.
     """
-    makers = (small_evaluation, small_objects_evaluation, small_graph_evaluation)
+    makers = (small_evaluation, small_objects_evaluation, small_graph_evaluation, small_translation_evaluation)
     evaluations = (make(folder / str(number)) for number, make in enumerate(makers))
     check_scores(name, next(each for each in evaluations if accepts_evaluation(name, each)))
 
@@ -141,6 +142,40 @@ def small_graph_evaluation(folder: Path) -> Evaluation:
         settings = complete_settings(values, dataset)
     train_model(data, settings, model).run()
     return Evaluation(load(model), Dataset.open(data), None, ("prior",), _SETTINGS)
+
+
+def small_translation_evaluation(folder: Path) -> Evaluation:
+    """Train a model of sentences in two languages, with data, in ``folder``; return its evaluation."""
+    from mmgen.generation import load
+    from mmgen.training.model_run import complete_settings, train_model
+
+    folder.mkdir(exist_ok=True)
+    data, model = folder / "sentences.h5", folder / "sentences.safetensors"
+    _write_sentences(data)
+    values = {
+        "objective": {"name": "mvae", "modalities": ("one", "other")},
+        "model": {"latent_size": 2, "text_network": {"embedding": 4, "hidden": 8, "head": 8}},
+        "training": {"steps": 4, "batch": 16, "validate_every": 4, "device": "cpu"},
+    }
+    with Dataset.open(data) as dataset:
+        settings = complete_settings(values, dataset)
+    train_model(data, settings, model).run()
+    return Evaluation(load(model), Dataset.open(data), None, ("prior", "own"), _SETTINGS)
+
+
+def _write_sentences(path: Path, number: int = 120) -> None:
+    """Write a dataset of sentences of one to three words with translations, word by word."""
+    import numpy as np
+
+    vocabularies = {name: ("<unk>", *(f"{name}{word}" for word in range(5))) for name in ("one", "other")}
+    codes = 1 + np.random.default_rng(0).integers(0, 5, (number, 3))
+    codes = np.where(np.arange(3) < 1 + np.arange(number)[:, None] % 3, codes, 6).astype(np.uint16)
+    with DatasetWriter(path, size=number, settings={"recipe": "none"}, seed=0, command="mmgen.testing") as writer:
+        for name, vocabulary in vocabularies.items():
+            writer.add_text(name, vocabulary, 3)
+        writer.write(0, dict.fromkeys(vocabularies, codes))
+        rows = np.arange(number)
+        writer.add_splits("iid", train=rows[:60], val=rows[60:90], test=rows[90:])
 
 
 def _write_graph(path: Path, nodes: int = 40) -> None:

@@ -20,6 +20,7 @@ from mmgen.testing.metrics import (
     small_evaluation,
     small_graph_evaluation,
     small_objects_evaluation,
+    small_translation_evaluation,
 )
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
@@ -28,8 +29,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
-    """Trained models of pictures, whose test part has every combination, of pictures of two objects, and of a graph."""
-    makers = small_evaluation, small_objects_evaluation, small_graph_evaluation
+    """Trained models of pictures, whose test part has every combination, of pictures of two objects, of a
+    graph, and of sentences in two languages.
+    """
+    makers = small_evaluation, small_objects_evaluation, small_graph_evaluation, small_translation_evaluation
     return [make(tmp_path_factory.mktemp(make.__name__)) for make in makers]
 
 

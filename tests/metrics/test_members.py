@@ -19,6 +19,7 @@ from mmgen.testing.metrics import (
     small_evaluation,
     small_graph_evaluation,
     small_objects_evaluation,
+    small_translation_evaluation,
 )
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
@@ -34,14 +35,18 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
-    """Trained models of pictures, whose test part has every combination, of pictures of two objects, and of a graph."""
-    makers = small_evaluation, small_objects_evaluation, small_graph_evaluation
+    """Trained models of pictures, whose test part has every combination, of pictures of two objects, of a
+    graph, and of sentences in two languages.
+    """
+    makers = small_evaluation, small_objects_evaluation, small_graph_evaluation, small_translation_evaluation
     return [make(tmp_path_factory.mktemp(make.__name__)) for make in makers]
 
 
 @pytest.mark.parametrize("name", metrics.names())
 def test_member_keeps_its_promises(name: str, evaluation: Evaluation, others: list[Evaluation]) -> None:
     assert metrics.describe(name)
+    if name == "bleu":
+        pytest.importorskip("sacrebleu")
     asked = next(asked for asked in [evaluation, *others] if accepts_evaluation(name, asked))
     for score in check_scores(name, asked):
         if name != "parameters":  # which does not depend on them

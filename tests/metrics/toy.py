@@ -77,6 +77,8 @@ class Plain:
     def mean(self, parameters: Tensor) -> Tensor:
         return parameters
 
+    typical = mean
+
     def sample(self, parameters: Tensor, generator: Any = None) -> Tensor:
         return parameters
 
