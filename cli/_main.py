@@ -40,6 +40,7 @@ _ORDER = (
     "train-classifier",
     "train",
     "fit-aggregate",
+    "fit-sharpener",
     "eval",
     "baseline",
     "compare",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mmgen.commands.explore import Explore
     from mmgen.commands.export import Export
     from mmgen.commands.fit_aggregate import FitAggregate
+    from mmgen.commands.fit_sharpener import FitSharpener
     from mmgen.commands.make_data import MakeData
     from mmgen.commands.plot import Plot
     from mmgen.commands.report import Report
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     explore = make_function(Explore)
     export = make_function(Export)
     fit_aggregate = make_function(FitAggregate)
+    fit_sharpener = make_function(FitSharpener)
     make_data: Callable[Concatenate[str, ...], Dataset] = make_function(MakeData)  # with the settings of its recipe
     plot = make_function(Plot)
     report = make_function(Report)
@@ -51,6 +53,7 @@ __all__ = [
     "explore",
     "export",
     "fit_aggregate",
+    "fit_sharpener",
     "load",
     "log_likelihood",
     "make_data",

@@ -28,6 +28,7 @@ ROOMS = (
     "posteriors",
     "classifier",
     "baselines",
+    "sharpening",
     "generation",
     "evaluation",
     "metrics",

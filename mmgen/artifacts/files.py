@@ -267,9 +267,9 @@ def find_main_exported_file(folder: Path, content: str = "") -> Path:
 
     Args:
         folder: A folder.
-        content: "model", "dataset", "classifier" or "file of scores"; else the aggregate, or without one the model.
+        content: "model", "dataset", "classifier" or "file of scores"; else the sharpener, the aggregate or the model.
     """
-    names = _EXPORTED.get(content, ("aggregate.safetensors", "model.safetensors"))
+    names = _EXPORTED.get(content, ("sharpener.safetensors", "aggregate.safetensors", "model.safetensors"))
     listed = list_exported_files(folder)  # files that they do not name are somebody else's
     return next((folder / name for name in names if (name in listed if listed else (folder / name).exists())), folder)
 

@@ -34,6 +34,7 @@ KINDS: dict[str, str] = {
     "model": "mmgen train",
     "aggregate": "mmgen fit-aggregate",
     "classifier": "mmgen train-classifier",
+    "sharpener": "mmgen fit-sharpener",
     "training-state": "mmgen train",
 }
 """Every kind of artifact and the command that makes one. The first three are HDF5 files, the others safetensors."""

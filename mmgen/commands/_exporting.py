@@ -40,8 +40,9 @@ from mmgen.results.score_table import tabulate_scores
 __all__ = ["check_export", "make_export_files", "write_export", "open_temporary_folder"]
 
 _CARD, _COMMANDS, _PICTURE, _SCORES = "README.md", "commands.sh", "samples.png", "scores.jsonl"
-_MODEL, _AGGREGATE, _JUDGE, _ONNX = "model.safetensors", "aggregate.safetensors", "judge.safetensors", "decoder.onnx"
-_KNOWN = (_CARD, SUMS, _COMMANDS, _PICTURE, _SCORES, _MODEL, _AGGREGATE, _JUDGE, _ONNX)
+_MODEL, _AGGREGATE, _SHARPENER = "model.safetensors", "aggregate.safetensors", "sharpener.safetensors"
+_JUDGE, _ONNX = "judge.safetensors", "decoder.onnx"
+_KNOWN = (_CARD, SUMS, _COMMANDS, _PICTURE, _SCORES, _MODEL, _AGGREGATE, _SHARPENER, _JUDGE, _ONNX)
 _PROGRAM = "mmgen"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # what zip files begin with: the same files are the same archive
 
@@ -171,13 +172,16 @@ def make_export_files(
     if loaded.fitted is not None:
         shutil.copyfile(loaded.path, folder / _AGGREGATE)
         files[_AGGREGATE] = loaded.fitted.title
+    if loaded.sharpener is not None:
+        shutil.copyfile(loaded.last_file, folder / _SHARPENER)
+        files[_SHARPENER] = "a network that sharpens the pictures"
     judge = judge or (find_classifier(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
     if judge is not None:
         shutil.copyfile(judge, folder / _JUDGE)
         files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
     elif loaded.attributes is not None:
         watch.say("no judge found, so none is exported: make one with mmgen train-classifier")
-    scores_file = scores or (found if (found := default_scores_file(loaded.path)).exists() else None)
+    scores_file = scores or (found if (found := default_scores_file(loaded.last_file)).exists() else None)
     all_scores = read_scores(scores_file) if scores_file else []
     measured = [score for score in all_scores if _belongs_to_model(score, loaded)]
     if len(measured) < len(all_scores):
@@ -186,7 +190,7 @@ def make_export_files(
         write_scores(folder / _SCORES, measured)
         files[_SCORES] = "what was measured, a JSON line each"
     else:
-        watch.say(f"no scores found, so the card has none: make them with mmgen eval {loaded.path}")
+        watch.say(f"no scores found, so the card has none: make them with mmgen eval {loaded.last_file}")
     descriptions = _example_descriptions(loaded)
     if drawable_pictures(loaded):
         _draw_pictures(loaded, descriptions, judge, seed).save(folder / _PICTURE)
@@ -196,7 +200,7 @@ def make_export_files(
 
         error = export_decoder(loaded, folder / _ONNX)
         files[_ONNX] = f"p(picture given z) for ONNX: z to means; within {error:.1g} of PyTorch's here"
-    commands = _lineage_commands(read_lineage(loaded.path))
+    commands = _lineage_commands(read_lineage(loaded.last_file))
     if any(os.path.isabs(word) for command in commands for word in command.split()):
         watch.say(
             f"{_COMMANDS} and {_CARD} name folders of this machine, as the commands were typed; look before sharing"
@@ -215,7 +219,9 @@ def make_export_files(
 def _belongs_to_model(score: Score, loaded: TrainedModel) -> bool:
     """Return True if a score was measured on the exported model, or on a posterior fitted to it."""
     fitted = loaded.header.content_id if loaded.fitted is not None else None
+    sharpened = loaded.sharpener_file[1].content_id if loaded.sharpener_file else None
     ours: dict[str, set[str | None]] = {"model": {loaded.model_header.content_id}, "aggregate": {fitted, None}}
+    ours["sharpener"] = {sharpened, None}
     return all(score.ids.get(role) in ids for role, ids in ours.items())
 
 
@@ -279,7 +285,7 @@ def _model_card(export: _Export) -> str:
     loaded = export.trained
     header, objective = loaded.model_header, str(loaded.settings.objective["name"])
     parts = [each.describe_size() for each in loaded.settings.modalities.values()]
-    name = loaded.path.stem
+    name = loaded.last_file.stem
     lines = [
         "---",
         *_front_matter(export, name, objective),

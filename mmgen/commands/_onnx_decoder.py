@@ -38,9 +38,10 @@ class _MeanDecoder(nn.Module):
 def export_decoder(loaded: TrainedModel, out: Path) -> float:
     """Write the decoder of the main image modality as an ONNX model, and return its largest deviation from PyTorch."""
     main = loaded.observation
-    if main is None or main.name not in loaded.model.generates or loaded.model.conditional_on:
+    if main is None or main.name not in loaded.model.generates or loaded.model.conditional_on or loaded.sharpener:
         raise UsageError(
-            f"{loaded.model_path} has no decoder from z alone to pictures, which --onnx needs; leave --onnx out"
+            f"{loaded.model_path} has no decoder from z alone to pictures, which --onnx needs: conditional models and "
+            "sharpeners read words too; leave --onnx out"
         )
     try:
         import onnxruntime

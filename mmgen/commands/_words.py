@@ -48,7 +48,7 @@ def _read_vocabulary(path: Path) -> tuple[_Vocabulary | None, bool]:
     try:
         file = find_main_exported_file(path) if path.is_dir() else path
         header = read_header(file)
-        if header.kind == "aggregate":
+        if header.kind in ("aggregate", "sharpener"):
             header = read_header(find_parent(file, "model"))
     except ArtifactError:  # whoever loads it says what is wrong
         return None, False

@@ -151,8 +151,11 @@ class Evaluation:
     @property
     def content_ids(self) -> dict[str, str]:
         """Content ids of the model, dataset and classifier that the scores are measured with."""
-        header, model = self.loaded.header, self.loaded.model_header
-        return {"model": model.content_id, header.kind: header.content_id, "dataset": self.dataset.header.content_id}
+        loaded = self.loaded
+        files = {"model": loaded.model_header, loaded.header.kind: loaded.header}
+        files |= {"sharpener": loaded.sharpener_file[1]} if loaded.sharpener_file else {}
+        ids = {role: header.content_id for role, header in files.items()}
+        return {**ids, "dataset": self.dataset.header.content_id}
 
     def ignores_text(self, posterior: str) -> bool:
         """Return True if the posterior ignores descriptions: p(z), or a fitted q(z), without guidance."""

@@ -29,6 +29,20 @@ __all__ = [
     "resolve_targets",
 ]
 
+
+def _sharpens(loaded: "TrainedModel", modality: str) -> bool:
+    """Return whether a sharpener completes the pictures of a modality."""
+    return loaded.sharpener is not None and loaded.sharpener.image == modality
+
+
+def _sharpen(loaded: "TrainedModel", modality: str, means: Tensor, words: "Batch | None") -> Tensor:
+    """Return the means [B, C, H, W] of a modality, sharpened where the model has a sharpener of it."""
+    if loaded.sharpener is None or not _sharpens(loaded, modality):
+        return means
+    sharpened: Tensor = loaded.sharpener(means.clamp(0, 1), words)
+    return sharpened
+
+
 _CHUNK = 256
 """Images decoded at a time."""
 _WORDS = 8192
@@ -100,12 +114,14 @@ def decode_pictures(
     values = model.modalities[modality]
     for rows, draws in _decoder_batches(*z.shape[:2]):
         part = z[rows, draws]
-        condition = descriptions.batch(loaded, rows, part.shape[1]) if model.conditional_on else None
+        needs_words = model.conditional_on or _sharpens(loaded, modality)
+        condition = descriptions.batch(loaded, rows, part.shape[1]) if needs_words else None
         with autocast(loaded.device, precision):
-            parameters = model.decode(modality, part.flatten(0, 1), condition)
-            means = values.typical(parameters).float().unflatten(0, part.shape[:2])
-            drawn = None
-            if sampled:
+            parameters = model.decode(modality, part.flatten(0, 1), condition if model.conditional_on else None)
+            means = _sharpen(loaded, modality, values.typical(parameters).float(), condition).float()
+            means = means.unflatten(0, part.shape[:2])
+            drawn = means if sampled else None  # a sharpener's pictures have no noise of pixels
+            if sampled and not _sharpens(loaded, modality):
                 each = parameters.unflatten(0, part.shape[:2])
                 drawn = torch.stack(
                     [values.sample(one, generator).float() for one, generator in zip(each, streams[rows], strict=True)]
@@ -148,17 +164,16 @@ def decode_means(
     for start in range(0, len(flat), at_once):
         rows = slice(start, start + at_once)
         with autocast(loaded.device, precision):
-            part = loaded.model.decode(
-                modality, flat[rows], _condition_of_rows(loaded, condition, rows, len(flat[rows]))
-            )
-            mean = loaded.model.modalities[modality].typical(part)
+            described = _condition_of_rows(condition, rows, len(flat[rows]))
+            part = loaded.model.decode(modality, flat[rows], described if loaded.model.conditional_on else None)
+            mean = _sharpen(loaded, modality, loaded.model.modalities[modality].typical(part), described)
         parts.append(mean if mean.dtype == torch.float64 else mean.float())
     decoded = torch.cat(parts)
     return decoded.reshape(*z.shape[:-1], *decoded.shape[1:])
 
 
-def _condition_of_rows(loaded: "TrainedModel", condition: "Batch | None", rows: slice, count: int) -> "Batch | None":
-    if condition is None or not loaded.model.conditional_on:
+def _condition_of_rows(condition: "Batch | None", rows: slice, count: int) -> "Batch | None":
+    if condition is None:
         return None
     return condition.repeat(count) if condition.size == 1 else condition[rows]
 
@@ -187,11 +202,11 @@ def decode_means_and_draws(
     for start in range(0, len(z), _CHUNK):
         rows = slice(start, start + _CHUNK)
         with autocast(loaded.device, precision):
-            parameters = loaded.model.decode(
-                modality, z[rows], _condition_of_rows(loaded, condition, rows, len(z[rows]))
-            )
-            averages.append(values.typical(parameters).float())
-            drawn.append(values.sample(parameters, generator).float())
+            words = _condition_of_rows(condition, rows, len(z[rows]))
+            parameters = loaded.model.decode(modality, z[rows], words if loaded.model.conditional_on else None)
+            averages.append(_sharpen(loaded, modality, values.typical(parameters).float(), words).float())
+            sharp = _sharpens(loaded, modality)
+            drawn.append(averages[-1] if sharp else values.sample(parameters, generator).float())
     return torch.cat(averages), torch.cat(drawn)
 
 

@@ -186,7 +186,7 @@ def draw(
     means, sampled = drawn.pop(names[0])
     return Draws(
         posterior, seed, descriptions, means, sampled, z.float().cpu().numpy(), judged, words, hints, names[0], drawn,
-        source.title, guidance,
+        loaded.title_of(posterior), guidance,
     )  # fmt: skip
 
 

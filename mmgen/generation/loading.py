@@ -9,6 +9,7 @@ from mmgen.generation.trained_model import TrainedModel
 from mmgen.posteriors import Fitted, load_aggregate
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import FilePath
+from mmgen.sharpening import load_sharpener
 from mmgen.training.model_run import load_model
 from mmgen.training.precision import resolve_device
 
@@ -17,7 +18,7 @@ __all__ = ["load"]
 
 @check_arguments
 def load(path: FilePath, device: str = "cpu") -> TrainedModel:
-    """Load a trained model, or a fitted posterior together with the model that its file names.
+    """Load a trained model, or a fitted posterior or a sharpener together with the files that they were fitted to.
 
     Args:
         path: The file, or a folder made by ``mmgen export``.
@@ -38,7 +39,11 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
     elif path.suffix.lower() == ".zip":
         raise UsageError(f"{path} is an archive, expected a file or a folder; unpack it and give the folder")
     torch_device = resolve_device(device)
-    header = require_kind(path, "model", "aggregate")
+    header = require_kind(path, "model", "aggregate", "sharpener")
+    if header.kind == "sharpener":
+        source = next(parent for parent in header.parents if parent.role in ("aggregate", "model"))
+        _, _, sharpener = load_sharpener(path, torch_device)
+        return load(find_parent(path, source.role), device).sharpened(sharpener, (path, header))
     if header.kind == "model":
         _, settings, model = load_model(path, torch_device)
         return TrainedModel((path, header), (path, header), settings, model, torch_device)

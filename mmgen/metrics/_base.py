@@ -134,6 +134,7 @@ class Metric(ABC):
             protocol=protocol,
             judge_accuracy=(judge.accuracy or None) if judge else None,
             ids={**evaluation.content_ids, **({"judge": judge.content_id} if judge else {}), **(ids or {})},
+            sharpened=self.examines_pictures and evaluation.loaded.sharpener is not None,
             points=points,
             by_attribute=dict(by_attribute or {}),
             warnings=warnings,

@@ -1,6 +1,11 @@
 from ._aggregate import Aggregate as Aggregate, FlowGuidance as FlowGuidance
 from ._arrays import latents_from as latents_from, tensor_from as tensor_from
-from ._base import FitParts as FitParts, Request as Request, Target as Target
+from ._base import (
+    FitParts as FitParts,
+    Request as Request,
+    Target as Target,
+    drop_attributes as drop_attributes,
+)
 from ._before import describe_described_examples as describe_described_examples, is_finished_fit as is_finished_fit
 from ._cfg import ClassifierFree as ClassifierFree
 from ._encode import posterior_to_aggregate as posterior_to_aggregate

@@ -28,8 +28,8 @@ _RUN = ("name", "settings", "seed")
 _DIGITS = 4  # decimals of the values of points in a file
 
 _OPTIONAL_FIELDS = (
-    "guidance", "base", "run", "guidance_method", "family", "conditions", "seed", "points", "by_attribute", "judge",
-    "warnings", "details",
+    "guidance", "base", "run", "guidance_method", "family", "sharpened", "conditions", "seed", "points", "by_attribute",
+    "judge", "warnings", "details",
 )  # fmt: skip
 """Fields that a JSON line leaves out if they are empty."""
 
@@ -95,6 +95,7 @@ class Score:
         guidance_method: Method of guidance of a guided posterior: "" for p(y|z)^w, "balanced", "cfg" or "gradient"; see
             :func:`mmgen.results.naming.posterior_name`.
         family: Family of the fitted density that was measured, such as "rectified-flow"; "" for others.
+        sharpened: Whether a sharpener completed the measured pictures.
         conditions: Conditions that scores must share to be compared, by name: "split", "part", "samples", and others
             of the metric; "content" if the data are not the published dataset.
         seed: Seed of the evaluation: of the choice of queries and points, and of draws.
@@ -125,6 +126,7 @@ class Score:
     run: dict[str, str] = field(default_factory=dict)
     guidance_method: str = ""
     family: str = ""
+    sharpened: bool = False
     conditions: dict[str, str] = field(default_factory=dict)
     seed: int | None = None
     points: ExampleValues | None = None
@@ -136,24 +138,26 @@ class Score:
     @property
     def source(self) -> str:
         """Name of the posterior that was measured, with the weights of its fit and its guidance."""
-        return posterior_name(
+        name = posterior_name(
             self._posterior_key,
             self.text_weight,
             self.guidance or 0.0,
             self.guidance_method,
             given=self._description_kind,
         )
+        return f"{name}, sharpened" if self.sharpened else name
 
     @property
     def title(self) -> str:
         """Name of the posterior that was measured, with an explanation for a heading."""
-        return posterior_title(
+        title = posterior_title(
             self._posterior_key,
             self.text_weight,
             self.guidance or 0.0,
             self.guidance_method,
             given=self._description_kind,
         )
+        return f"{title}, sharpened" if self.sharpened else title
 
     @property
     def _posterior_key(self) -> str:

@@ -189,7 +189,7 @@ def _classifier_accuracies(
 def _curve_quantity(kind: str) -> str:
     """Name the quantity that a learning curve shows, by the kind of its training run."""
     names = {"judge": "log p(labels|image)", "aggregate, target aggregate": "minus the KL from the images' posteriors"}
-    names["log alone"] = "the quantity that is maximised"
+    names["log alone"] = names["sharpener"] = "the quantity that is maximised"
     return next((name for start, name in names.items() if kind.startswith(start)), "the bound")
 
 

@@ -188,7 +188,7 @@ def draw_contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
         return _draw_samples(path, count)
     if kind == "classifier":
         return _draw_classifier_mistakes(path, count, seed)
-    if kind in ("model", "aggregate"):
+    if kind in ("model", "aggregate", "sharpener"):
         return _draw_model(path, count, seed)
     raise UsageError(
         f"{path} is of kind {kind}, which holds no images, expected a file of kind "

@@ -107,7 +107,7 @@ class ReportFiles:
         return {
             content_id: parent.content_id
             for content_id, (_, header) in self.headers.items()
-            if header.kind == "aggregate"
+            if header.kind in ("aggregate", "sharpener")
             for parent in header.parents
             if parent.role == "model"
         }
@@ -178,8 +178,8 @@ def _kind_of_curve(header: Header) -> str:
         weights = {key.replace("_", " "): target[key] for key in ("text_weight", "guidance") if key in target}
         weighed = "".join(f" with {key} {format_weight(weight)}" for key, weight in weights.items())
         return f"aggregate, target {target.get('name', '?')}{weighed}{given}"
-    if header.kind == "classifier":
-        return "judge"
+    if header.kind in ("classifier", "sharpener"):
+        return "judge" if header.kind == "classifier" else header.kind
     return f"model, objective {get_setting(header, 'objective', 'name')}"
 
 
@@ -187,7 +187,7 @@ def _add_logs(report_files: ReportFiles, extra: Sequence[Path]) -> None:
     beside = set()
     for path, header in report_files.headers.values():
         log = log_path(path)
-        if header.kind in ("model", "aggregate", "classifier") and log.is_file():
+        if header.kind in ("model", "aggregate", "classifier", "sharpener") and log.is_file():
             report_files.logs.append((report_files.names[header.content_id], _kind_of_curve(header), log))
             beside.add(log.resolve())
     for path in extra:
@@ -221,7 +221,7 @@ def _add_groups(report_files: ReportFiles, judges: Sequence[Path], frames: bool)
     for node in report_files.nodes:
         if node.kind == "model" and node.header is not None:
             _find_group(report_files, node.path, node.header)
-        elif node.kind == "aggregate":
+        elif node.kind in ("aggregate", "sharpener"):
             model = next((parent for parent in node.parents if parent.role == "model"), None)
             if model is None or model.header is None:
                 command = model.command if model else "mmgen train"

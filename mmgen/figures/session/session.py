@@ -149,9 +149,10 @@ def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: An
     fitted = [load(path, device) for path in group.aggregates]
     session.notices += dict.fromkeys(notice for loaded in (model, *fitted) for notice in loaded.notices)
     for loaded in fitted:
-        if (fit := loaded.fitted) is not None:
-            fits = session.sources if fit.reads else session.priors
-            fits.append(Source(fit.title, loaded, fit.name, loaded.path, loaded.description_kind or "nothing"))
+        fit = loaded.posteriors[loaded.posteriors.default]
+        fits = session.sources if fit.reads or loaded.model.conditional_on else session.priors
+        title, given = loaded.title_of(fit.name), loaded.description_kind or "nothing"
+        fits.append(Source(title, loaded, fit.name, loaded.last_file, given))
     if (own := model.encoder) is not None and not model.model.conditional_on:
         session.sources.insert(0, Source(own.title, model, own.name, group.model, model.description_kind or "nothing"))
     elif model.model.conditional_on:

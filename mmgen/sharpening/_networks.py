@@ -1,0 +1,155 @@
+"""The networks of a sharpener: a residual generator, and a discriminator, both conditioned on words.
+
+References:
+    Generating Images from Captions with Attention (Mansimov et al., 2016), arXiv:1511.02793, Section 4
+    cGANs with Projection Discriminator (Miyato, Koyama, 2018), arXiv:1802.05637
+    FiLM: Visual Reasoning with a General Conditioning Layer (Perez et al., 2018), arXiv:1709.07871
+"""
+
+import math
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmgen.core.batch import Batch
+from mmgen.modalities import Description
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.text import TextDescription
+from mmgen.networks import AttributeNetwork, AttributeVectorEncoder, text_encoder
+from mmgen.sharpening._settings import SharpenerSettings
+
+__all__ = ["Discriminator", "Sharpener"]
+
+
+class _WordReader(nn.Module):
+    """Network from descriptions of B pictures to features [B, F]; unknown words add nothing.
+
+    Args:
+        described: Modalities of words by name.
+        settings: Widths.
+    """
+
+    def __init__(self, described: Mapping[str, Description], settings: SharpenerSettings) -> None:
+        super().__init__()
+        self.features = settings.words
+        readers: dict[str, nn.Module] = {}
+        heads: dict[str, nn.Module] = {}
+        for name, each in described.items():
+            if isinstance(each, AttributesDescription):
+                sizes = tuple(len(values) for values in each.values)
+                readers[name] = AttributeVectorEncoder(sizes, AttributeNetwork(hidden=settings.words))
+                heads[name] = nn.Linear(settings.words, settings.words)
+            elif isinstance(each, TextDescription):
+                readers[name] = reader = text_encoder(len(each.vocabulary), settings.text_network)
+                heads[name] = nn.Linear(reader.features, settings.words)
+        self.readers, self.heads = nn.ModuleDict(readers), nn.ModuleDict(heads)
+
+    def forward(self, words: Batch | None, count: int) -> Tensor:
+        """Return features [count, F] of descriptions; zero where nothing is known."""
+        some = next(self.parameters(), torch.zeros(()))
+        total = some.new_zeros(count, self.features)
+        for name, head in self.heads.items():
+            if words is None or name not in words.values:
+                continue
+            value, present = words.values[name], words.present[name]
+            by_attribute = present.dim() > 1
+            features = self.readers[name](value, present) if by_attribute else self.readers[name](value)
+            known = present.any(1) if by_attribute else present
+            total = total + head(features).to(total.dtype) * known[:, None]
+        return total
+
+
+class _Block(nn.Module):
+    """Two convolutions whose features words scale and shift, added to the input [B, width, h, w]."""
+
+    def __init__(self, width: int, words: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(width, width, 3, padding=1), nn.Conv2d(width, width, 3, padding=1)
+        self.modulation = nn.Linear(words, 2 * width)
+        nn.init.zeros_(self.modulation.weight)
+        nn.init.zeros_(self.modulation.bias)
+
+    def forward(self, maps: Tensor, words: Tensor) -> Tensor:
+        scale, shift = self.modulation(words)[..., None, None].chunk(2, 1)
+        hidden = F.silu(self.first(F.silu(maps))) * (1 + scale) + shift
+        return maps + 0.2 * self.second(F.silu(hidden))
+
+
+class Sharpener(nn.Module):
+    """Residual generator: it adds detail to pictures of a model, conditioned on their words.
+
+    Untrained, it leaves pictures as they are. A channel of noise is random in training and zero in use (Mansimov et
+    al.: "works best").
+
+    Args:
+        image: Name of the pictures' modality.
+        shape: (C, H, W) of the pictures.
+        described: Modalities of words by name; {} for pictures without words.
+        settings: Widths.
+    """
+
+    def __init__(
+        self, image: str, shape: tuple[int, int, int], described: Mapping[str, Description], settings: SharpenerSettings
+    ) -> None:
+        super().__init__()
+        self.image = image
+        # Half the resolution, with four times the channels: a quarter of the arithmetic.
+        self.factor = 2 if all(side % 2 == 0 and side >= 32 for side in shape[1:]) else 1
+        channels = (shape[0] + 1) * self.factor**2
+        self.reader = _WordReader(described, settings)
+        self.first = nn.Conv2d(channels, settings.width, 5, padding=2)
+        self.blocks = nn.ModuleList(_Block(settings.width, settings.words) for _ in range(settings.blocks))
+        self.last = nn.Conv2d(settings.width, shape[0] * self.factor**2, 5, padding=2)
+        nn.init.zeros_(self.last.weight)
+        nn.init.zeros_(self.last.bias)  # type: ignore[arg-type]
+
+    def forward(self, pictures: Tensor, words: Batch | None = None, noise: Tensor | None = None) -> Tensor:
+        """Return sharpened pictures [B, C, H, W] in [0, 1].
+
+        Args:
+            pictures: Pictures of a model [B, C, H, W] in [0, 1].
+            words: Their descriptions, of which any part may be unknown.
+            noise: Values of the channel of noise [B, 1, H, W]; zero by default.
+        """
+        noise = torch.zeros_like(pictures[:, :1]) if noise is None else noise
+        condition = self.reader(words, len(pictures))
+        maps = self.first(F.pixel_unshuffle(torch.cat([pictures - 0.5, noise], 1), self.factor))
+        for block in self.blocks:
+            maps = block(maps, condition)
+        residual: Tensor = F.pixel_shuffle(self.last(F.silu(maps)), self.factor).to(pictures.dtype)
+        full = pictures + residual
+        # Clipped, with the gradient of the sum: a pixel beyond the range must be able to come back.
+        return full + (full.detach().clamp(0, 1) - full.detach())
+
+
+class Discriminator(nn.Module):
+    """Discriminator of real and sharpened pictures: a convolutional network with a projection of the words.
+
+    Args:
+        shape: (C, H, W) of the pictures.
+        described: Modalities of words by name.
+        settings: Widths.
+    """
+
+    def __init__(
+        self, shape: tuple[int, int, int], described: Mapping[str, Description], settings: SharpenerSettings
+    ) -> None:
+        super().__init__()
+        halvings = max(1, math.floor(math.log2(min(shape[1:]) / 4)))
+        widths = [settings.discriminator_width * min(2**level, 4) for level in range(halvings)]
+        layers: list[nn.Module] = [nn.Conv2d(shape[0], widths[0], 3, padding=1), nn.LeakyReLU(0.2)]
+        for before, after in zip(widths, [*widths[1:], widths[-1]], strict=True):
+            layers += [nn.Conv2d(before, after, 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
+        self.layers = nn.Sequential(*layers)
+        self.reader = _WordReader(described, settings)
+        self.output = nn.Linear(widths[-1], 1)
+        self.projection = nn.Linear(settings.words, widths[-1], bias=False)
+
+    def forward(self, pictures: Tensor, words: Batch | None = None) -> Tensor:
+        """Return a number [B] for each picture [B, C, H, W]: the higher, the more real it looks for its words."""
+        features = self.layers(pictures - 0.5).mean((2, 3))
+        match = (features * self.projection(self.reader(words, len(pictures)))).sum(1)
+        value: Tensor = self.output(features)[:, 0] + match
+        return value.float()
