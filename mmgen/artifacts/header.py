@@ -33,8 +33,8 @@ KINDS: dict[str, str] = {
     "samples": "mmgen sample",
     "model": "mmgen train",
     "aggregate": "mmgen fit-aggregate",
-    "classifier": "mmgen train-classifier",
     "sharpener": "mmgen fit-sharpener",
+    "classifier": "mmgen train-classifier",
     "training-state": "mmgen train",
 }
 """Every kind of artifact and the command that makes one. The first three are HDF5 files, the others safetensors."""

@@ -32,7 +32,7 @@ from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import TrainedModel
 from mmgen.generation.classifiers import classifier_reads_samples, find_classifier
 from mmgen.generation.decode import drawable_pictures
-from mmgen.generation.draws import convert_draws_to_pictures
+from mmgen.generation.draws import convert_draws_to_pictures, last_file
 from mmgen.generation.sampling import sample_and_classify
 from mmgen.results.score import Score, classifier_names, read_scores
 from mmgen.results.score_table import tabulate_scores
@@ -173,7 +173,7 @@ def make_export_files(
         shutil.copyfile(loaded.path, folder / _AGGREGATE)
         files[_AGGREGATE] = loaded.fitted.title
     if loaded.sharpener is not None:
-        shutil.copyfile(loaded.last_file, folder / _SHARPENER)
+        shutil.copyfile(last_file(loaded), folder / _SHARPENER)
         files[_SHARPENER] = "a network that sharpens the pictures"
     judge = judge or (find_classifier(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
     if judge is not None:
@@ -181,7 +181,7 @@ def make_export_files(
         files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
     elif loaded.attributes is not None:
         watch.say("no judge found, so none is exported: make one with mmgen train-classifier")
-    scores_file = scores or (found if (found := default_scores_file(loaded.last_file)).exists() else None)
+    scores_file = scores or (found if (found := default_scores_file(last_file(loaded))).exists() else None)
     all_scores = read_scores(scores_file) if scores_file else []
     measured = [score for score in all_scores if _belongs_to_model(score, loaded)]
     if len(measured) < len(all_scores):
@@ -190,7 +190,7 @@ def make_export_files(
         write_scores(folder / _SCORES, measured)
         files[_SCORES] = "what was measured, a JSON line each"
     else:
-        watch.say(f"no scores found, so the card has none: make them with mmgen eval {loaded.last_file}")
+        watch.say(f"no scores found, so the card has none: make them with mmgen eval {last_file(loaded)}")
     descriptions = _example_descriptions(loaded)
     if drawable_pictures(loaded):
         _draw_pictures(loaded, descriptions, judge, seed).save(folder / _PICTURE)
@@ -200,7 +200,7 @@ def make_export_files(
 
         error = export_decoder(loaded, folder / _ONNX)
         files[_ONNX] = f"p(picture given z) for ONNX: z to means; within {error:.1g} of PyTorch's here"
-    commands = _lineage_commands(read_lineage(loaded.last_file))
+    commands = _lineage_commands(read_lineage(last_file(loaded)))
     if any(os.path.isabs(word) for command in commands for word in command.split()):
         watch.say(
             f"{_COMMANDS} and {_CARD} name folders of this machine, as the commands were typed; look before sharing"
@@ -219,7 +219,7 @@ def make_export_files(
 def _belongs_to_model(score: Score, loaded: TrainedModel) -> bool:
     """Return True if a score was measured on the exported model, or on a posterior fitted to it."""
     fitted = loaded.header.content_id if loaded.fitted is not None else None
-    sharpened = loaded.sharpener_file[1].content_id if loaded.sharpener_file else None
+    sharpened = loaded.sharpener.header.content_id if loaded.sharpener else None
     ours: dict[str, set[str | None]] = {"model": {loaded.model_header.content_id}, "aggregate": {fitted, None}}
     ours["sharpener"] = {sharpened, None}
     return all(score.ids.get(role) in ids for role, ids in ours.items())
@@ -285,7 +285,7 @@ def _model_card(export: _Export) -> str:
     loaded = export.trained
     header, objective = loaded.model_header, str(loaded.settings.objective["name"])
     parts = [each.describe_size() for each in loaded.settings.modalities.values()]
-    name = loaded.last_file.stem
+    name = last_file(loaded).stem
     lines = [
         "---",
         *_front_matter(export, name, objective),

@@ -153,7 +153,7 @@ class Evaluation:
         """Content ids of the model, dataset and classifier that the scores are measured with."""
         loaded = self.loaded
         files = {"model": loaded.model_header, loaded.header.kind: loaded.header}
-        files |= {"sharpener": loaded.sharpener_file[1]} if loaded.sharpener_file else {}
+        files |= {"sharpener": loaded.sharpener.header} if loaded.sharpener else {}
         ids = {role: header.content_id for role, header in files.items()}
         return {**ids, "dataset": self.dataset.header.content_id}
 

@@ -32,14 +32,14 @@ __all__ = [
 
 def _sharpens(loaded: "TrainedModel", modality: str) -> bool:
     """Return whether a sharpener completes the pictures of a modality."""
-    return loaded.sharpener is not None and loaded.sharpener.image == modality
+    return loaded.sharpener is not None and loaded.sharpener.network.image == modality
 
 
 def _sharpen(loaded: "TrainedModel", modality: str, means: Tensor, words: "Batch | None") -> Tensor:
     """Return the means [B, C, H, W] of a modality, sharpened where the model has a sharpener of it."""
     if loaded.sharpener is None or not _sharpens(loaded, modality):
         return means
-    sharpened: Tensor = loaded.sharpener(means.clamp(0, 1), words)
+    sharpened: Tensor = loaded.sharpener.network(means.clamp(0, 1), words)
     return sharpened
 
 

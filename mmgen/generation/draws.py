@@ -20,6 +20,8 @@ from mmgen.generation.descriptions import Descriptions, check_posterior_reads, c
 from mmgen.results.naming import GuidanceReport
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mmgen.classifier import Classifier
     from mmgen.generation.trained_model import TrainedModel
 
@@ -28,7 +30,9 @@ __all__ = [
     "convert_draws_to_pictures",
     "draw",
     "format_share_correct",
+    "last_file",
     "list_unrestricted_warnings",
+    "title_of_draws",
 ]
 
 
@@ -186,8 +190,19 @@ def draw(
     means, sampled = drawn.pop(names[0])
     return Draws(
         posterior, seed, descriptions, means, sampled, z.float().cpu().numpy(), judged, words, hints, names[0], drawn,
-        loaded.title_of(posterior), guidance,
+        title_of_draws(loaded, posterior), guidance,
     )  # fmt: skip
+
+
+def last_file(loaded: "TrainedModel") -> "Path":
+    """Return the file that names all others: that of the sharpener, of the fitted posterior or of the model."""
+    return loaded.path if loaded.sharpener is None else loaded.sharpener.path
+
+
+def title_of_draws(loaded: "TrainedModel", posterior: str) -> str:
+    """Return the name of a posterior with an explanation, for headings of its pictures."""
+    title = loaded.posteriors[posterior].title
+    return title if loaded.sharpener is None else f"{title}, sharpened"
 
 
 def convert_draws_to_pictures(loaded: "TrainedModel", draws: Draws) -> Draws:

@@ -41,9 +41,12 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
     torch_device = resolve_device(device)
     header = require_kind(path, "model", "aggregate", "sharpener")
     if header.kind == "sharpener":
-        source = next(parent for parent in header.parents if parent.role in ("aggregate", "model"))
-        _, _, sharpener = load_sharpener(path, torch_device)
-        return load(find_parent(path, source.role), device).sharpened(sharpener, (path, header))
+        fitted = any(parent.role == "aggregate" for parent in header.parents)
+        source = find_parent(path, "aggregate" if fitted else "model")
+        require_kind(source, "model", "aggregate")
+        loaded = load(source, device)
+        loaded.sharpener = load_sharpener(path, torch_device)
+        return loaded
     if header.kind == "model":
         _, settings, model = load_model(path, torch_device)
         return TrainedModel((path, header), (path, header), settings, model, torch_device)

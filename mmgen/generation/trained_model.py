@@ -38,7 +38,7 @@ from mmgen.posteriors import (
 )
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
-from mmgen.sharpening import Sharpener
+from mmgen.sharpening import TrainedSharpener
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.state import describe_interruption
 
@@ -62,8 +62,7 @@ class TrainedModel:
         encoder: q(z | words) of the model's inference network, without guidance; None if it reads no words.
         likelihood: p(words | z) of the model's decoders.
         guidance: Guidance of all posteriors; false for none.
-        sharpener: Network that adds detail to the main picture; None without one.
-        sharpener_file: Its file and header.
+        sharpener: Network that adds detail to the main picture, with its file; None without one.
         posteriors: All by name, guided if ``guidance`` is set: "prior", "own" (the encoder) and the fitted one.
     """
 
@@ -84,8 +83,7 @@ class TrainedModel:
         self.encoder = encoder if encoder.reads else None
         self.likelihood = WordLikelihood(model, data, self.model_path)
         self.guidance = NO_GUIDANCE
-        self.sharpener: Sharpener | None = None
-        self.sharpener_file: tuple[Path, Header] | None = None
+        self.sharpener: TrainedSharpener | None = None
         self._guided = GuidedCache(self.likelihood)
         every = [Prior(model, self.model_path), self.encoder, fitted]
         self.posteriors = Posteriors([each for each in every if each is not None], self.path, self.model_path)
@@ -155,8 +153,7 @@ class TrainedModel:
     def notices(self) -> list[str]:
         """Warnings about the model's files, such as an interrupted training or a changed plug-in."""
         files = {self.path: self.header, self.model_path: self.model_header}
-        if self.sharpener_file is not None:
-            files[self.sharpener_file[0]] = self.sharpener_file[1]
+        files |= {} if self.sharpener is None else {self.sharpener.path: self.sharpener.header}
         notices = [describe_interruption(path) for path in files]
         notices += [
             notice for path, header in files.items() for notice in describe_changed_members(path, header.members)
@@ -196,28 +193,6 @@ class TrainedModel:
         guided.guidance = Guidance.parse(weight)
         guided.posteriors = self._guided.apply(self.posteriors, guided.guidance, seed)
         return guided
-
-    @property
-    def last_file(self) -> Path:
-        """The file that names all others: that of the sharpener, of the fitted posterior or of the model."""
-        return self.path if self.sharpener_file is None else self.sharpener_file[0]
-
-    @check_arguments
-    def title_of(self, posterior: str) -> str:
-        """Return the name of a posterior with an explanation, for headings."""
-        title = self.posteriors[posterior].title
-        return title if self.sharpener is None else f"{title}, sharpened"
-
-    def sharpened(self, sharpener: Sharpener, file: tuple[Path, Header]) -> Self:
-        """Return a copy of the model whose main picture a sharpener completes wherever pictures are decoded.
-
-        Args:
-            sharpener: A sharpener that was trained on this model's pictures.
-            file: Its file and header.
-        """
-        sharpened = copy.copy(self)
-        sharpened.sharpener, sharpened.sharpener_file = sharpener, file
-        return sharpened
 
     @check_arguments
     def guided_posterior(self, posterior: str) -> GuidedPosterior:

@@ -1,4 +1,5 @@
 from ._files import (
+    TrainedSharpener as TrainedSharpener,
     build_discriminator as build_discriminator,
     build_sharpener as build_sharpener,
     load_sharpener as load_sharpener,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,7 +16,15 @@ from mmgen.sharpening._networks import Discriminator, Sharpener
 from mmgen.sharpening._settings import SharpeningSettings
 from mmgen.training.stage import load_trained
 
-__all__ = ["build_discriminator", "build_sharpener", "load_sharpener"]
+__all__ = ["TrainedSharpener", "build_discriminator", "build_sharpener", "load_sharpener"]
+
+
+class TrainedSharpener(NamedTuple):
+    """A trained sharpener with its file and header."""
+
+    network: Sharpener
+    path: Path
+    header: Header
 
 
 def _words(data: DataSettings) -> dict[str, Description]:
@@ -43,8 +52,8 @@ def build_discriminator(settings: SharpeningSettings) -> Discriminator:
     return Discriminator(settings.data.image.shape, _words(settings.data), settings.sharpener)
 
 
-def load_sharpener(path: Path, device: torch.device | str = "cpu") -> tuple[Header, SharpeningSettings, Sharpener]:
-    """Load a trained sharpener, with its header and settings.
+def load_sharpener(path: Path, device: torch.device | str = "cpu") -> TrainedSharpener:
+    """Load a trained sharpener.
 
     Raises:
         ArtifactError: The file is no sharpener, or its tensors do not fit its settings.
@@ -54,4 +63,5 @@ def load_sharpener(path: Path, device: torch.device | str = "cpu") -> tuple[Head
         settings = validate(SharpeningSettings, header.settings)
         return settings, build_sharpener(settings)
 
-    return load_trained(path, "sharpener", build, device)
+    header, _, network = load_trained(path, "sharpener", build, device)
+    return TrainedSharpener(network, path, header)

@@ -132,7 +132,7 @@ MAKERS: dict[str, Callable[[Path], object]] = {
 }  # fmt: skip
 READERS: dict[str, Callable[[Path], object]] = {
     "dataset": _read_dataset, "latents": read_latents, "samples": read_samples,
-    **dict.fromkeys(("model", "aggregate", "classifier", "training-state"), read_checkpoint),
+    **dict.fromkeys(("model", "aggregate", "sharpener", "classifier", "training-state"), read_checkpoint),
 }  # fmt: skip
 
 

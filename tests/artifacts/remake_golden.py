@@ -53,6 +53,7 @@ def remake() -> None:
     make_latents(place("latents", "h5"))
     make_samples(place("samples", "h5"))
     make_checkpoint(place("model", "safetensors"), dataset=dataset)
+    make_checkpoint(place("sharpener", "safetensors"), "sharpener", dataset, command="mmgen fit-sharpener tiny.h5")
     make_checkpoint(place("classifier", "safetensors"), "classifier", dataset, **CLASSIFIER)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for line in COMMANDS.strip().splitlines():

@@ -121,7 +121,9 @@ def test_wrong_kind_says_what_makes_the_right_one(family):
         read_checkpoint(dataset, "model")
     with pytest.raises(ArtifactError, match=r"is a model, expected latents; make one with mmgen fit-aggregate$"):
         read_latents(model)
-    with pytest.raises(ArtifactError, match="expected a model or an aggregate or a classifier or a training-state"):
+    with pytest.raises(
+        ArtifactError, match="expected a model or an aggregate or a sharpener or a classifier or a training-state"
+    ):
         read_checkpoint(dataset)
 
 

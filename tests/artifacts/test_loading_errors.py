@@ -13,7 +13,10 @@ from tests.artifacts.remake_golden import GOLDEN
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("dataset", "is a dataset, expected a model or an aggregate; make one with mmgen train or mmgen fit-aggregate"),
+        (
+            "dataset",
+            "is a dataset, expected a model or an aggregate or a sharpener; make one with mmgen train or mmgen fit-aggregate or mmgen fit-sharpener",
+        ),
         ("latents", "is latents, expected a model"),
         ("samples", "is samples, expected a model"),
     ],

@@ -42,11 +42,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_model_is_loaded_with_the_sharpener(made: Path) -> None:
     plain, sharp = mmgen.load(made / "m-aggregate-gaussian.safetensors"), mmgen.load(made / FILE)
-    assert sharp.sharpener is not None and sharp.path == plain.path and sharp.last_file == made / FILE
+    assert sharp.sharpener is not None and sharp.path == plain.path
     before, after = (model.sample("colour_1=red", n=4, seed=3) for model in (plain, sharp))
     assert before.shape == after.shape and not torch.allclose(before, after)
     described = sharp.describe("colour_1=red").repeat(4)
-    torch.testing.assert_close(sharp.sharpener(before, described), after, atol=2e-3, rtol=0)  # in bf16 here or there
+    torch.testing.assert_close(
+        sharp.sharpener.network(before, described), after, atol=2e-3, rtol=0
+    )  # in bf16 here or there
     roles = {parent.role: parent.kind for parent in read_header(made / FILE).parents}
     assert roles == {"aggregate": "aggregate", "model": "model", "dataset": "dataset"}
 
@@ -97,7 +99,7 @@ def test_a_report_shows_both(made: Path) -> None:
 def test_an_export_holds_it(made: Path, tmp_path: Path) -> None:
     program(made, "export", FILE, tmp_path / "out", "--judge", "judge.safetensors")
     exported = mmgen.load(tmp_path / "out")
-    assert exported.sharpener is not None and exported.last_file.name == "sharpener.safetensors"
+    assert exported.sharpener is not None and exported.sharpener.path.name == "sharpener.safetensors"
     here, there = (model.sample("colour_1=red", n=2) for model in (mmgen.load(made / FILE), exported))
     assert here.equal(there)
 

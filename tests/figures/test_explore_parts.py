@@ -67,6 +67,7 @@ def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch
     normal = torch.distributions.Normal(torch.tensor([middle, 0.0]), 1.0)
     loaded = SimpleNamespace(
         guidance=Guidance(),
+        sharpener=None,
         device="cpu",
         posteriors=stand_ins("q", densities=lambda _: lambda z, _: normal.log_prob(z.double()).sum(-1)),
     )

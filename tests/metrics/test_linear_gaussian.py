@@ -65,6 +65,7 @@ def loaded(model: Any) -> Any:
         attributes=SimpleNamespace(name="attributes", names=("a",), values=(("0",),)),
         text=None,
         guidance=Guidance(),
+        sharpener=None,
         device=torch.device("cpu"),
         posteriors=posteriors,
         description_kind="attributes",

@@ -15,7 +15,14 @@ from mmgen.figures.session.report_files import ModelFiles
 from mmgen.generation.classifiers import check_classifier, classifier_reads_samples
 from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete_descriptions
-from mmgen.generation.draws import Draws, convert_draws_to_pictures, draw, format_share_correct
+from mmgen.generation.draws import (
+    Draws,
+    convert_draws_to_pictures,
+    draw,
+    format_share_correct,
+    last_file,
+    title_of_draws,
+)
 from mmgen.posteriors import AnyGuidance, Guidance
 
 if TYPE_CHECKING:
@@ -151,8 +158,8 @@ def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: An
     for loaded in fitted:
         fit = loaded.posteriors[loaded.posteriors.default]
         fits = session.sources if fit.reads or loaded.model.conditional_on else session.priors
-        title, given = loaded.title_of(fit.name), loaded.description_kind or "nothing"
-        fits.append(Source(title, loaded, fit.name, loaded.last_file, given))
+        title, given = title_of_draws(loaded, fit.name), loaded.description_kind or "nothing"
+        fits.append(Source(title, loaded, fit.name, last_file(loaded), given))
     if (own := model.encoder) is not None and not model.model.conditional_on:
         session.sources.insert(0, Source(own.title, model, own.name, group.model, model.description_kind or "nothing"))
     elif model.model.conditional_on:
