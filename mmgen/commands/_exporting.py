@@ -73,7 +73,7 @@ def check_export(out: Path, overwrite: bool) -> None:
         UsageError: Something is there that would be lost.
         ArtifactError: The file system refuses.
     """
-    if _is_archive(out):
+    if out.suffix.lower() == ".zip":
         check_replaceable(out)
         check_nothing_lost(out, overwrite)
     elif out.exists() and not out.is_dir():
@@ -83,15 +83,11 @@ def check_export(out: Path, overwrite: bool) -> None:
             f"{out} is there already, and is not empty; choose another folder, or --overwrite to replace what an "
             "export has written there"
         )
-    if not _is_archive(out) and out.is_dir():
+    if out.suffix.lower() != ".zip" and out.is_dir():
         for name in _KNOWN:
             check_replaceable(out / name)  # before the pictures are drawn, not after
         out = out / SUMS
     check_writable(out)
-
-
-def _is_archive(out: Path) -> bool:
-    return out.suffix.lower() == ".zip"
 
 
 @contextmanager
@@ -117,7 +113,7 @@ def write_export(folder: Path, names: Sequence[str], out: Path) -> None:
         ArtifactError: The file system refuses.
     """
     try:
-        if _is_archive(out):
+        if out.suffix.lower() == ".zip":
             _write_archive(folder, names, out)
             return
         earlier = [name for name in list_exported_files(out) if name in _KNOWN and name not in names]
@@ -173,8 +169,8 @@ def make_export_files(
         shutil.copyfile(loaded.path, folder / _AGGREGATE)
         files[_AGGREGATE] = loaded.fitted.title
     if loaded.sharpener is not None:
-        shutil.copyfile(last_file(loaded), folder / _SHARPENER)
         files[_SHARPENER] = "a network that sharpens the pictures"
+        shutil.copyfile(last_file(loaded), folder / _SHARPENER)
     judge = judge or (find_classifier(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
     if judge is not None:
         shutil.copyfile(judge, folder / _JUDGE)
@@ -218,10 +214,9 @@ def make_export_files(
 
 def _belongs_to_model(score: Score, loaded: TrainedModel) -> bool:
     """Return True if a score was measured on the exported model, or on a posterior fitted to it."""
-    fitted = loaded.header.content_id if loaded.fitted is not None else None
+    fitted = loaded.header.content_id if loaded.fitted else None
     sharpened = loaded.sharpener.header.content_id if loaded.sharpener else None
-    ours: dict[str, set[str | None]] = {"model": {loaded.model_header.content_id}, "aggregate": {fitted, None}}
-    ours["sharpener"] = {sharpened, None}
+    ours = {"model": {loaded.model_header.content_id}, "aggregate": {fitted, None}, "sharpener": {sharpened, None}}
     return all(score.ids.get(role) in ids for role, ids in ours.items())
 
 

@@ -41,8 +41,8 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
     torch_device = resolve_device(device)
     header = require_kind(path, "model", "aggregate", "sharpener")
     if header.kind == "sharpener":
-        fitted = any(parent.role == "aggregate" for parent in header.parents)
-        source = find_parent(path, "aggregate" if fitted else "model")
+        roles = [parent.role for parent in header.parents]
+        source = find_parent(path, "aggregate" if "aggregate" in roles else "model")
         require_kind(source, "model", "aggregate")
         loaded = load(source, device)
         loaded.sharpener = load_sharpener(path, torch_device)
