@@ -15,7 +15,8 @@ from tests.artifacts.remake_golden import GOLDEN
     [
         (
             "dataset",
-            "is a dataset, expected a model or an aggregate or a sharpener; make one with mmgen train or mmgen fit-aggregate or mmgen fit-sharpener",
+            "is a dataset, expected a model or an aggregate or a sharpener; make one with mmgen train or mmgen "
+            "fit-aggregate or mmgen fit-sharpener",
         ),
         ("latents", "is latents, expected a model"),
         ("samples", "is samples, expected a model"),
