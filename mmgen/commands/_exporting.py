@@ -216,7 +216,8 @@ def _belongs_to_model(score: Score, loaded: TrainedModel) -> bool:
     """Return True if a score was measured on the exported model, or on a posterior fitted to it."""
     fitted = loaded.header.content_id if loaded.fitted else None
     sharpened = loaded.sharpener.header.content_id if loaded.sharpener else None
-    ours = {"model": {loaded.model_header.content_id}, "aggregate": {fitted, None}, "sharpener": {sharpened, None}}
+    ours: dict[str, tuple[str | None, ...]] = {"aggregate": (fitted, None), "sharpener": (sharpened, None)}
+    ours["model"] = (loaded.model_header.content_id,)
     return all(score.ids.get(role) in ids for role, ids in ours.items())
 
 
