@@ -364,12 +364,10 @@ class _Path:
     ) -> Iterator[Step]:
         """Yield the steps of rows [*shape, B], flattened: those of z [*shape, B, D], or chosen ones."""
         network = self.model.network
-        if z is not None:
-            parts = z.reshape(-1, z.shape[-1]).split(network.size, -1)
-            choose = lambda step, _: parts[step]  # noqa: E731
+        parts = () if z is None else z.reshape(-1, z.shape[-1]).split(network.size, -1)
         pictures = None if self.pictures is None else self.pictures.expand(*shape, *self.pictures.shape)
         return network(
-            choose,
+            (lambda step, _: parts[step]) if parts else choose,
             math.prod(shape) * self._rows,
             None if pictures is None else pictures.flatten(0, len(shape)),
             None if self.caption is None else self.caption.expand(*shape),
