@@ -10,6 +10,7 @@ from PIL import Image
 
 from mmgen.artifacts import DatasetWriter
 from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.style import hex_to_rgb
 from mmgen.figures.plots._draw import draw_plot
@@ -40,7 +41,8 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with DatasetWriter(folder / "data.h5", size=60, settings={"recipe": "toy"}, seed=0, command="make") as writer:
         writer.add_image("image", shape=(1, 12, 12), layout="bytes")
         writer.add_text("text", WORDS, 2)
-        writer.write(0, {"image": images, "text": tokens})
+        writer.add_attributes("attributes", {"digit": ["0", "1"]})  # known of no example, as of published pixels
+        writer.write(0, {"image": images, "text": tokens, "attributes": np.full((60, 1), UNKNOWN, np.uint8)})
         writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
     cvae = {"name": "cvae", "description": "text"}
     for name, objective, further in (

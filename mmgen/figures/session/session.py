@@ -9,6 +9,7 @@ import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.figures.drawing.comparison import explain_red_frames
 from mmgen.figures.session.report_files import ModelFiles
@@ -196,7 +197,10 @@ def _choose_concepts(session: Session, count: int = 24) -> Descriptions:
                 return complete_descriptions(model, codes, captions[chosen])
             if info is None:
                 return session.concepts
-            concepts = choose_concepts(data.read_attributes(info.name, rows), count, session.seed)
+            codes = data.read_attributes(info.name, rows)
+            if (codes == UNKNOWN).all():
+                return session.concepts
+            concepts = choose_concepts(codes, count, session.seed)
             return complete_descriptions(model, np.sort(concepts, axis=0) if len(info.names) == 1 else concepts)
     if info is None:
         return session.concepts
