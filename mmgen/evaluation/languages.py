@@ -34,10 +34,9 @@ _LATENTS = 8192
 
 
 def languages(loaded: "TrainedModel") -> list[str]:
-    """Return the names of the languages that a model generates, in the order of its data; [] for pictures and words."""
+    """Return the languages that a model generates, in the order of its objective; [] for pictures and words."""
     model = loaded.model
-    named = [name for name in loaded.observed if isinstance(model.modalities.get(name), Text)]
-    return [name for name in named if name in model.generates]
+    return [name for name in model.generates if name in loaded.observed and isinstance(model.modalities[name], Text)]
 
 
 def explain_missing_languages(evaluation: "Evaluation") -> str:

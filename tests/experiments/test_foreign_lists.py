@@ -93,12 +93,12 @@ def test_options_that_name_programs_are_known() -> None:
     fields = [pair for recipe in recipes for pair in recipe.model_fields.items()]
     paths = {name for name, field in fields if "Path" in str(field.annotation)}
     read = {"mnist", "amat", "celeba", "omniglot", "planetoid", "dsprites", "patches", "pictures", "render"}
-    read |= {"landmarks", "metadata"}
+    read |= {"landmarks", "metadata", "coco", "train_annotations", "val_annotations", "train", "val", "test"}
     assert paths - read == {"blender_python"} <= set(REFUSED)
     addresses = {opt for _, opt, p in options() if p.metavar == "ADDRESS"}
     assert addresses == {"--scheduler"}
     taken = {"--output", "--config", "--dataset", "--latents", "--judge", "--from", "--text-proposal", "--explore"}
-    taken |= {f"--{name}" for name in read} | {"--report"}
+    taken |= {f"--{name.replace('_', '-')}" for name in read} | {"--report"}
     assert {option for _, option in NAMED} <= taken | {"--blender-python", "--scheduler"}
 
 
