@@ -36,6 +36,8 @@ def show_command(
 _SECTIONS = ("contents", "facts", "settings")
 _MOST_LETTERS = 10_000
 """Letters of a value that are printed at most."""
+_MOST_IN_SECTIONS = 400
+"""The same for people, whom a vocabulary of thousands of words would bury."""
 
 
 def _format_sections(described: dict[str, Any], tree: list[str]) -> list[str]:
@@ -55,7 +57,8 @@ def _format_sections(described: dict[str, Any], tree: list[str]) -> list[str]:
     lines += ["", "lineage", *(f"  {line}" for line in tree)]
     for title in _SECTIONS:
         rows = {
-            printable(name, 200): printable(value, _MOST_LETTERS) for name, value in flatten(described[title]).items()
+            printable(name, 200): printable(value, _MOST_IN_SECTIONS)
+            for name, value in flatten(described[title]).items()
         }
         width = max(map(len, rows), default=0)
         lines += ["", title, *(f"  {name:<{width}}  {value}" for name, value in rows.items())] if rows else []

@@ -9,6 +9,7 @@ import mmgen.posteriors
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.densities import Family
 from mmgen.latent.space import LatentSpace
+from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings
 from mmgen.networks import TextNetwork
 from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers
@@ -144,9 +145,9 @@ class FitSettings(Settings):
         )
 
 
-def fit_defaults(given: Given) -> FitSettings:
-    """Return the default settings of a fit for a kind of condition."""
-    if given != "text":
+def fit_defaults(given: Given, reads_sentences: bool) -> FitSettings:
+    """Return the default settings of a fit for a condition, which may be sentences."""
+    if not reads_sentences:
         return FitSettings(aggregate=AggregateSettings(given=given))
     return FitSettings(
         aggregate=AggregateSettings(given=given, text_network=_READER),
@@ -165,7 +166,8 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     generates_text = model.data.text is not None and model.data.text.name in objective.demands.generates
     posterior_to_aggregate(model)
     given: Given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
-    defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
+    reads_sentences = given == "text" or isinstance(model.data.observed.get(given), TextDescription)
+    defaults = fit_defaults(given, reads_sentences).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
     latent = model.model.latent_space(model.data) if settings.aggregate.layers == "all" else None
     if by_family := settings.build_family().training_defaults(latent):
