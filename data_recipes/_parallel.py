@@ -15,13 +15,11 @@ from mmgen.core.errors import DataError, clip
 from mmgen.core.foreign import CannotReadError, open_unpacked, read_unpacked
 from mmgen.core.plain_text import NotTextError, decode_text
 from mmgen.descriptions import normalise_text
+from mmgen.modalities.text import TextDescription
 
-__all__ = ["UNKNOWN_WORD", "EncodedLanguage", "Tokens", "encode_language", "read_parallel_text", "sentence_groups"]
+__all__ = ["EncodedLanguage", "Tokens", "encode_language", "read_parallel_text", "sentence_groups"]
 
 Tokens = Literal["spaces", "marks"]
-
-UNKNOWN_WORD = "<unk>"
-"""The word that stands for every word outside the vocabulary."""
 
 _MOST_BYTES = 2**29  # unpacked, of one file
 _MOST_LETTERS = 20_000  # of one sentence
@@ -139,7 +137,7 @@ class EncodedLanguage:
     """Sentences of one language as codes of words, with the vocabulary.
 
     Attributes:
-        vocabulary: :data:`UNKNOWN_WORD`, then all words, the commonest first.
+        vocabulary: ``<unk>``, then all words, the commonest first.
         codes: uint16 [N, T], T words in the longest; the size of the vocabulary after the last word.
         note: A line for people.
     """
@@ -165,21 +163,21 @@ def encode_language(
         training: Rows from which words are counted.
         tokens: How sentences are split into words, see :func:`split_sentence`.
         max_words: Words after which a sentence is cut off.
-        min_count: Occurrences that a word needs; rarer ones become :data:`UNKNOWN_WORD`.
+        min_count: Occurrences that a word needs; rarer ones become ``<unk>``.
 
     Raises:
         DataError: There are no such words, or too many.
     """
     rows = [list(split_sentence(line, tokens)) for line in sentences]
     counts = Counter(word for row in training for word in rows[row])
-    counts.pop(UNKNOWN_WORD, None)
+    counts.pop(TextDescription.unknown, None)
     frequent = sorted((word for word, count in counts.items() if count >= min_count), key=lambda w: (-counts[w], w))
     if not frequent or len(frequent) >= _MOST_WORDS:
         raise DataError(
             f"{len(frequent):,} different words of {name} occur {min_count} times in training sentences, expected 1 to "
             f"{_MOST_WORDS - 1:,}; choose another --min-count"
         )
-    vocabulary = [UNKNOWN_WORD, *frequent]
+    vocabulary = [TextDescription.unknown, *frequent]
     code = {word: number for number, word in enumerate(vocabulary)}
     length = min(max_words, max(map(len, rows)))
     codes = np.full((len(rows), length), len(vocabulary), np.uint16)
@@ -210,7 +208,5 @@ def _describe_language(
     words = (codes < len(vocabulary)).sum(1)
     first = clip(" ".join(vocabulary[code] for code in codes[0, : words[0]]), 60)
     ends = f"; {cut:,} cut after {codes.shape[1]} (the longest has {longest})" if cut else ""
-    return (
-        f"{name}: {len(vocabulary):,} words, {100 * unknown:.2g} % of all {UNKNOWN_WORD}; {words.mean():.1f} in a "
-        f'sentence{ends}, such as "{first}"'
-    )
+    rare = f"{100 * unknown:.2g} % of all {TextDescription.unknown}"
+    return f'{name}: {len(vocabulary):,} words, {rare}; {words.mean():.1f} in a sentence{ends}, such as "{first}"'

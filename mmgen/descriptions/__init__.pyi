@@ -12,6 +12,7 @@ from ._free_text import (
     normalise_text as normalise_text,
     split_free_text as split_free_text,
     split_into_words as split_into_words,
+    unknown_word_message as unknown_word_message,
 )
 from ._parser import parse as parse
 from ._vocabulary import (

@@ -169,10 +169,12 @@ def read_start_pictures(
     described = loaded.observed[name]
     shape = described.event_shape
     if name not in loaded.images and start.file.suffix.lower() not in (".h5", ".hdf5"):
-        raise UsageError(
-            f"cannot read {name}, which is of the kind {described.kind}, from {start.file}; give a dataset or samples "
-            "(.h5)"
-        )
+        values, notice = described.read_file(start.file)
+        chosen = list(rows) or list(range(len(values)))
+        if max(chosen) >= len(values):
+            raise UsageError(f"{start.file} has lines 0 to {len(values) - 1}, got {max(chosen)}; choose one of them")
+        names = [f"{start.file.name} line {row}" for row in chosen]
+        return PairedExamples(np.array(chosen), {name: values[chosen]}, names, notice)
     images, names, notice = read_file_images(start.file, shape, rows, name, _recipe_settings(loaded))
     if described.classifier_reads_samples and ((images > 0) & (images < 1)).any():
         rounding = f"{start.file.name}: grey levels became black or white at a half, as in the model's data"

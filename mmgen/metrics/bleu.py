@@ -122,10 +122,11 @@ def _sentences(loaded: "TrainedModel", name: str, points: Batch) -> list[str]:
     return _words(loaded, name, points.values[name].cpu().numpy())
 
 
-def _words(loaded: "TrainedModel", name: str, codes: np.ndarray, unknown: str = "<unk>") -> list[str]:
+def _words(loaded: "TrainedModel", name: str, codes: np.ndarray, unknown: str = TextDescription.unknown) -> list[str]:
     described = loaded.observed[name]
     assert isinstance(described, TextDescription)
-    return [" ".join(unknown if word == "<unk>" else word for word in described.words(row).split()) for row in codes]
+    sentences = (described.words(row).split() for row in codes)
+    return [" ".join(unknown if word == described.unknown else word for word in each) for each in sentences]
 
 
 def _commonest(evaluation: "Evaluation", name: str) -> str:

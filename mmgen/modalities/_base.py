@@ -198,6 +198,16 @@ class Description(Settings, ABC):
             f"{path} cannot hold values of {self.kind} data, expected a file of samples; use a name that ends in .h5"
         )
 
+    def read_file(self, path: Path) -> tuple[np.ndarray, str]:
+        """Read values [n, *event_shape] from a file of a usual format, and return a notice of changes, "" for none.
+
+        Raises:
+            UsageError: The kind has no such files, or this one cannot be read.
+        """
+        raise UsageError(
+            f"cannot read {self.name}, which is of the kind {self.kind}, from {path}; give a dataset or samples (.h5)"
+        )
+
     @property
     def classifier_reads_samples(self) -> bool:
         """True if attribute classifiers get draws of p(x | z), as for binary data; False if they get means."""

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from mmgen.core.errors import ArtifactError
+from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.plain_text import NotTextError, decode_text
+from mmgen.descriptions import normalise_text, unknown_word_message
 from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, View, all_present
 from mmgen.modalities._stored import MAX_NAMES, are_distinct_texts, element_json
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TextDescription"]
 
+_MOST_BYTES = 2**26  # of a file of sentences
 MAX_WORDS = 65535  # codes are uint16, and one of them is the padding
 _MOST_CAPTIONS = 1000
 
@@ -35,6 +39,8 @@ class TextDescription(Description):
     describes: ClassVar[bool] = True
     translates: ClassVar[bool] = True
     files: ClassVar[tuple[str, ...]] = (".txt",)
+    unknown: ClassVar[str] = "<unk>"
+    """The word that stands for all words outside a vocabulary, if the vocabulary has it."""
 
     kind: Literal["text"] = "text"
     name: str = "text"
@@ -123,6 +129,36 @@ class TextDescription(Description):
     def write(self, path: Path, values: np.ndarray) -> None:
         """Write word codes [n, T] as sentences to a text file, one a line."""
         path.write_text("".join(f"{self.words(row)}\n" for row in values), encoding="utf-8")
+
+    def read_file(self, path: Path) -> tuple[np.ndarray, str]:
+        """Read sentences, one a line with spaces between words, as codes float32 [n, T].
+
+        Words outside the vocabulary become ``<unk>`` where it has that word, and long sentences are cut off; a notice
+        counts both.
+
+        Raises:
+            UsageError: It is no text, has an empty line, or a word that is unknown to a vocabulary without ``<unk>``.
+        """
+        try:
+            lines = decode_text(read_file(path, _MOST_BYTES)).removesuffix("\n").split("\n")
+        except (CannotReadError, NotTextError) as error:
+            raise UsageError(f"cannot read {path}: {error}; give a text file, one sentence a line") from None
+        code = {word: number for number, word in enumerate(self.vocabulary)}
+        codes = np.full((len(lines), self.length), self.padding, np.float32)
+        unknown, cut = 0, 0
+        for row, line in enumerate(lines):
+            words = normalise_text(line).split()
+            if not words:
+                raise UsageError(f"line {row + 1} of {path} is empty, expected a sentence; take the line out")
+            known = [word if word in code else word.lower() for word in words[: self.length]]
+            strange = next((word for word in known if word not in code), None)
+            if strange is not None and self.unknown not in code:
+                raise UsageError(unknown_word_message(f"line {row + 1} of {path}", strange, self.vocabulary))
+            codes[row, : len(known)] = [code.get(word, code.get(self.unknown)) for word in known]
+            unknown, cut = unknown + sum(word not in code for word in known), cut + (len(words) > self.length)
+        notice = f"{unknown:,} words of {path.name} are not in the data and became {self.unknown}" if unknown else ""
+        long = f"{cut:,} sentences were cut after {self.length} words" if cut else ""
+        return codes, "; ".join(filter(None, (notice, long)))
 
     def torch_rows(self, stored: np.ndarray) -> np.ndarray:
         """Convert word codes to int32, since torch hardly supports uint16."""

@@ -9,7 +9,7 @@ import torch
 import mmgen
 from mmgen.artifacts import Dataset, read_samples
 from mmgen.cli._main import main
-from mmgen.core.errors import SettingsError
+from mmgen.core.errors import SettingsError, UsageError
 from mmgen.generation import load
 from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings
@@ -61,6 +61,28 @@ def test_a_description_in_one_language_is_written_in_the_other(
         == 0
     )
     assert "traceback" not in capsys.readouterr().err.lower()
+
+
+def test_sentences_of_a_file_are_translated_line_by_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, text, out = folder / "sentences.safetensors", tmp_path / "mine.txt", tmp_path / "yours.txt"
+    text.write_text("one0 One1\none2 dragon one3 one4\n", encoding="utf-8")
+    assert run("sample", model, "--from", f"one={text}", "--to", "other", "-n", 2, "-o", out) == 0
+    said = capsys.readouterr().err
+    assert "1 words of mine.txt are not in the data and became <unk>; 1 sentences were cut after 3 words" in said
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 4
+    described = load(model).observed["one"]
+    codes, _ = described.read_file(text)
+    assert codes.tolist() == [[1, 2, 6], [3, 0, 4]]
+    for wrong, message in ((b"one0\n\none1\n", "line 2 of .* is empty"), (b"\xff\xfa", "cannot read")):
+        text.write_bytes(wrong)
+        with pytest.raises(UsageError, match=message):
+            described.read_file(text)
+    plain = TextDescription(vocabulary=("a", "b"), length=2)
+    text.write_text("a c\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="got 'c', which is no word of the data"):
+        plain.read_file(text)
 
 
 def test_the_library_translates_codes(folder: Path) -> None:
