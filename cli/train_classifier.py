@@ -7,6 +7,7 @@ from mmgen.cli._options import command_line
 
 if TYPE_CHECKING:
     from mmgen.commands.train_classifier import TrainClassifier
+    from mmgen.results.number import Number
 
 __all__ = ["train_classifier_command"]
 
@@ -17,8 +18,15 @@ def train_classifier_command(stage: "TrainClassifier") -> None:
         return
     accuracy, settings = judge.accuracy, stage.plan.settings
     counts = {name: f"{right:,} of {accuracy.images[name]:,}" for name, right in accuracy.correct.items()}
-    rows = [(name, number, counts.get(name, "")) for name, number in accuracy.numbers.items()]
-    print_table("Judge on images that it has not seen", ("attribute", "accuracy ± standard error", "correct"), rows)
+    shares = [
+        {name: f"{share:.1f} %" for name, share in each.items()} for each in (accuracy.base_rates, accuracy.balanced)
+    ]
+    rows: list[tuple[str | Number, ...]] = [
+        (name, number, *(column.get(name, "") for column in (counts, *shares)))
+        for name, number in accuracy.numbers.items()
+    ]
+    columns = ("attribute", "accuracy ± standard error", "correct", "commonest value", "balanced accuracy")
+    print_table("Judge on images that it has not seen", columns, rows)
     if settings.told:
         say(f"The judge gets {', '.join(settings.told)} as input; 'words' counts these as correct, as the papers do.")
     say(f"Judge ({settings.network}) written to {judge.path}")

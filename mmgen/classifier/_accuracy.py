@@ -1,7 +1,7 @@
 """Accuracy of a classifier on held-out images."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -24,11 +24,22 @@ class Accuracy:
         correct: Correct predictions.
         images: Images whose attribute is known.
         hints: Number of further attributes that the classifier received as input.
+        commonest: Images with the commonest value of each attribute: what a constant answer gets right.
+        balanced: Mean over an attribute's values of the percentage of images with this value that are read correctly;
+            a constant answer gets 100 % divided by the number of values, however common its value is.
     """
 
     correct: dict[str, int]
     images: dict[str, int]
     hints: int = 0
+    commonest: dict[str, int] = field(default_factory=dict)
+    balanced: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def base_rates(self) -> dict[str, float]:
+        """Percentage of images with the commonest value, by attribute, and the mean over them as "mean"."""
+        each = {name: 100.0 * number / max(1, self.images[name]) for name, number in self.commonest.items()}
+        return each | ({"mean": sum(each.values()) / len(each)} if each else {})
 
     @property
     def percent(self) -> dict[str, float]:
@@ -61,20 +72,20 @@ def measure_accuracy(
     classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes"
 ) -> Accuracy:
     """Measure the accuracy of a classifier on all examples of ``rows``."""
-    correct = torch.zeros(len(classifier.names), dtype=torch.int64)
-    known = torch.zeros_like(correct)
-    for indices in torch.arange(len(rows)).split(_CHUNK):
-        batch = rows.batch(indices)
-        present = batch.present[attributes]
-        codes = batch.values[attributes].masked_fill(~present, UNKNOWN)
-        right = classifier.predict(batch.values[image], codes) == codes
-        correct += (right & present).sum(0).cpu()
-        known += present.sum(0).cpu()
-    predicted = [(classifier.names[index], index) for index in classifier.predicted]
+    tables = count_confusions(classifier, rows, image, attributes)
+    of_values = {name: table.sum(1) for name, table in tables.items()}
+    balanced = {}
+    for name, table in tables.items():
+        occurring = of_values[name] > 0
+        shares = table.diag()[occurring].double() / of_values[name][occurring]
+        balanced[name] = 100.0 * float(shares.mean()) if len(shares) else 0.0
+    balanced["mean"] = sum(balanced.values()) / len(balanced)
     return Accuracy(
-        {name: int(correct[index]) for name, index in predicted},
-        {name: int(known[index]) for name, index in predicted},
+        {name: int(table.diag().sum()) for name, table in tables.items()},
+        {name: int(table.sum()) for name, table in tables.items()},
         len(classifier.hints),
+        {name: int(count.max()) for name, count in of_values.items()},
+        balanced,
     )
 
 

@@ -200,8 +200,9 @@ def _read_finished_accuracy(out: Path, identity: dict[str, Any], names: Sequence
     if not out.exists() or not out.stat().st_size:
         return None
     header, _ = read_checkpoint(out, "classifier")
-    correct, images = (header.facts.get(f"held_out_{what}") for what in ("correct", "images"))
-    if not isinstance(correct, dict) or not isinstance(images, dict):
+    facts = [header.facts.get(f"held_out_{what}") for what in ("correct", "images", "commonest", "balanced")]
+    correct, images, commonest, balanced = (fact if isinstance(fact, dict) else {} for fact in facts)
+    if not correct or not images:
         return None
     saved, requested = ({**made, **made.get("training", {})} for made in (header.settings, identity))
     different = [key for key in requested if key != "training" and requested[key] != saved.get(key)]
@@ -211,9 +212,8 @@ def _read_finished_accuracy(out: Path, identity: dict[str, Any], names: Sequence
             "it, another --output, or --overwrite to replace it"
         )
     predicted = [name for name in names if name in correct]
-    return Accuracy(
-        {name: correct[name] for name in predicted}, {name: images[name] for name in predicted}, len(identity["told"])
-    )
+    correct, images = ({name: counts[name] for name in predicted} for counts in (correct, images))
+    return Accuracy(correct, images, len(identity["told"]), commonest, balanced)
 
 
 def work_description(settings: ClassifierSettings) -> str:
@@ -234,6 +234,8 @@ def _measure_held_out(
     return accuracy, {
         "held_out_accuracy": accuracy.percent,
         "held_out_correct": accuracy.correct,
+        "held_out_commonest": accuracy.commonest,
+        "held_out_balanced": accuracy.balanced,
         "held_out_images": accuracy.images,
         "held_out_data": {"split": scheme, "part": "test", "rows": len(held_out)},
     }

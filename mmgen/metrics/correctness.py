@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Correctness"]
 
+_SKEWED = 10.0
+"""Points by which a constant answer must beat chance to stand beside a score."""
 _GENERATED = 2400
 """Number of pictures with words drawn from a density that ignores the text."""
 
@@ -58,7 +60,12 @@ class CodeAgreement(Metric):
 
     unit = "%"
     better = "higher"
-    columns: ClassVar = {"sd of 5 splits": "splits_sd", "queries": "queries"}
+    columns: ClassVar = {
+        "sd of 5 splits": "splits_sd",
+        "queries": "queries",
+        "commonest values": "commonest",
+        "balanced": "balanced",
+    }
 
     @abstractmethod
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]: ...
@@ -71,15 +78,21 @@ class CodeAgreement(Metric):
         Protocol ``exact`` leaves out words that the classifier gets as input; where it gets some there is also
         ``paper``, over all words (CK 5.4; its input always matches). Captions in free words have ``free-captions``,
         over the known attributes of their examples; queries of one caption have the same pictures, which count once.
+        Captions whose words are names of attributes also have ``said-words``, over the attributes that they name.
         """
         hints = evaluation.questions.hints
-        if queries.tokens is not None:
-            protocols: dict[str, tuple[int, ...]] = {"free-captions": hints}
+        without_hints = queries.codes.copy()
+        without_hints[:, hints] = UNKNOWN
+        if queries.tokens is None:
+            protocols = {**({"paper": queries.codes} if hints else {}), "exact": without_hints}
         else:
-            protocols = {**({"paper": ()} if hints else {}), "exact": hints}
+            protocols = {"free-captions": without_hints}
+            said = _named_attributes(evaluation, queries)
+            if said.any():
+                protocols["said-words"] = np.where(said, without_hints, np.uint8(UNKNOWN))
         return [
-            self._score_protocol(evaluation, posterior, queries, predicted, protocol, left_out)
-            for protocol, left_out in protocols.items()
+            self._score_protocol(evaluation, posterior, queries, predicted, protocol, codes)
+            for protocol, codes in protocols.items()
         ]
 
     def _score_protocol(
@@ -89,10 +102,11 @@ class CodeAgreement(Metric):
         queries: Queries,
         predicted: NDArray[np.uint8],
         protocol: str,
-        left_out: tuple[int, ...],
+        codes: NDArray[np.uint8],
     ) -> Score:
-        codes = queries.codes.copy()
-        codes[:, left_out] = UNKNOWN
+        """Score predicted codes [Q, n, A] against those that count, [Q, A]; queries without any are left out."""
+        counted = (codes != UNKNOWN).any(1)
+        codes, predicted, queries = codes[counted], predicted[counted], queries.select(np.flatnonzero(counted))
         values, weights = _average_by_caption(100 * correctness_by_query(codes, predicted), queries)
         mean = weighted_mean(values, weights, evaluation.settings.seed)
         by_attribute = {}
@@ -118,8 +132,50 @@ class CodeAgreement(Metric):
                 "images_per_query": predicted.shape[1],
                 "splits_sd": mean.splits_sd,
                 "pixels": evaluation.drawn_pictures.pixels,
+                **_compare_with_constant(codes, predicted, queries.weights, evaluation.attributes.sizes),
             },
         )
+
+
+def _compare_with_constant(
+    codes: NDArray[np.uint8], predicted: NDArray[np.uint8], weights: NDArray[np.float64], sizes: tuple[int, ...]
+) -> dict[str, float]:
+    """Return the correctness of always the commonest values, and the balanced one; {} where values are about as common.
+
+    Balanced correctness is the mean over an attribute's values of the share of pictures of this value that show it, and
+    then over attributes: a constant answer gets 100 % divided by the number of values.
+
+    Args:
+        codes: Codes of the queries [Q, A], ``UNKNOWN`` where they do not count.
+        predicted: Codes that the classifier predicts [Q, n, A].
+        weights: Weight of each query [Q].
+        sizes: Number of values of each attribute [A].
+    """
+    constant = np.zeros(codes.shape[1], np.uint8)
+    balanced, chance = [], []
+    for index, size in enumerate(sizes):
+        right = (predicted[:, :, index] == codes[:, None, index]).mean(1)
+        values = [codes[:, index] == value for value in range(size)]
+        constant[index] = np.argmax([weights[rows].sum() for rows in values])
+        shares = [np.average(right[rows], weights=weights[rows]) for rows in values if rows.any()]
+        if shares:
+            balanced.append(np.mean(shares))
+            chance.append(1 / size)
+    commonest = 100 * float(np.average(correctness_by_query(codes, constant[None, None]), weights=weights))
+    if commonest - 100 * float(np.mean(chance)) < _SKEWED:
+        return {}
+    return {"commonest": commonest, "balanced": 100 * float(np.mean(balanced))}
+
+
+def _named_attributes(evaluation: "Evaluation", queries: Queries) -> NDArray[np.bool_]:
+    """Return which attributes [Q, A] captions name by a word; none where fewer than two words are names."""
+    text, tokens = evaluation.loaded.text, queries.tokens
+    assert text is not None and tokens is not None
+    codes = {word.casefold(): code for code, word in enumerate(text.vocabulary)}
+    columns = [codes.get(name.casefold(), -1) for name in evaluation.attributes.names]
+    if sum(column >= 0 for column in columns) < 2:
+        return np.zeros(queries.codes.shape, np.bool_)
+    return np.stack([(tokens == column).any(1) for column in columns], 1)
 
 
 def _average_by_caption(
@@ -147,8 +203,12 @@ class Correctness(CodeAgreement):
 
     Queries are concepts; where captions spell the attributes, they are those of random examples. Pictures for captions
     in free words are compared with the known attributes of their examples: protocol ``free-captions``, whose queries
-    are captions. Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and words of
-    the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given.
+    are captions. Where captions are made of the names of attributes there is also ``said-words``, over the attributes
+    that a caption names. Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and
+    words of the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given.
+
+    Where some values are much commoner than others, ``commonest values`` is what pictures of these alone get, and
+    ``balanced`` weighs all values of an attribute alike.
 
     Protocol ``exact`` is over the words that the classifier predicts. One that gets words as input (CK 5.4: the
     relation) gives two scores each: over all words, as CK count (``paper``, ``generated-text``), and over the
@@ -162,6 +222,7 @@ class Correctness(CodeAgreement):
         "exact": "How many of the given attributes the judge sees in a picture; what it is told does not count.",
         "paper": "The same with the words that the judge is told, which always match, as Cremer and Kushman count.",
         "free-captions": "Pictures are drawn for the caption of an example and compared with its known attributes.",
+        "said-words": "The same over the attributes that the caption names: how many of the words are seen.",
         "generated-text": "Nothing is given: pictures are compared with the words that the model says of the same z.",
         "generated-text-exact": "The same without the words that the judge is told.",
     }

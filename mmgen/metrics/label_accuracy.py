@@ -58,7 +58,8 @@ class LabelAccuracy(Metric):
     as a semi-supervised one, predicts the label by it (protocol ``posterior``) without draws.
 
     Scores are of the whole description (all known attributes, or the exact sentence; standard error binomial) and,
-    where it has parts, of each attribute or word (for sentences: matching places out of those of the longer one).
+    where it has parts, of each attribute or word (for sentences: matching places out of those of the longer one; for
+    sets of words: shared words out of those of either).
     """
 
     unit = "%"
@@ -99,7 +100,7 @@ class LabelAccuracy(Metric):
         by_attribute: dict[str, float] = {}
         if isinstance(modality, Text):
             part = "each word"
-            counted = (true != modality.padding) | (codes != modality.padding)
+            right, counted = modality.compare(true, codes)
         else:
             part, counted = "each attribute", present
             info = evaluation.attributes
@@ -108,7 +109,7 @@ class LabelAccuracy(Metric):
                 known: float(100 * right[:, place].sum() / counted[:, place].sum().clamp_min(1))
                 for place, known in enumerate(info.names)
             }
-        wrong = (codes != true) & counted
+        wrong = counted & ~right
         whole = 100.0 * (~wrong.any(1)).double()
         error: float | None = binomial_error(float(whole.mean()), len(whole))
         scores = [self._make_score(evaluation, "whole description", protocol, whole, error, draws, by_attribute)]
@@ -184,33 +185,13 @@ def _predict(
     if isinstance(modality, Text):
         for z in iterate_posterior_draws(loaded, q, draws, seed):
             with autocast(loaded.device, precision):
-                codes.append(_decode_greedily(modality, loaded.model.decode(name, z)))
+                codes.append(modality.likeliest(loaded.model.decode(name, z)))
             yield sum(map(len, codes)) / points.size
     else:
         for probabilities in iterate_attribute_probabilities(loaded, name, q, draws, seed, precision):
             codes.append(probabilities.argmax(-1))
             yield sum(map(len, codes)) / points.size
     return torch.cat(codes)
-
-
-def _decode_greedily(text: Text, contexts: Tensor) -> Tensor:
-    """Return sentences [B, T] of the likeliest word at each step, averaged over S contexts [S, B, F]."""
-    draws, size = contexts.shape[:2]
-    words = torch.full((size, text.length), text.padding, dtype=torch.int64, device=contexts.device)
-    so_far = contexts.new_zeros(draws, size, dtype=torch.float64)  # log p(words so far | context)
-    ended = torch.zeros(size, dtype=torch.bool, device=contexts.device)
-    state, previous = text.speaker.start(contexts)
-    for place in range(text.length):
-        state, logits = text.speaker.step(contexts, state, previous)
-        table = logits.double().log_softmax(-1)
-        mixture = (so_far.log_softmax(0).unsqueeze(-1) + table).logsumexp(0)
-        word = mixture.argmax(-1).masked_fill(ended, text.padding)
-        chosen = word.expand(draws, size).unsqueeze(-1)
-        so_far = so_far + table.gather(-1, chosen).squeeze(-1).masked_fill(ended, 0.0)
-        words[:, place], previous, ended = word, word, word == text.padding
-        if ended.all():
-            break
-    return words
 
 
 def _describe_supervision(evaluation: "Evaluation") -> dict[str, object]:

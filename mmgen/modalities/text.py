@@ -244,8 +244,13 @@ class Text(Modality):
         return Text(self.name, self.vocabulary, self.length, self.slots, speaker)
 
     def decoder(self, inputs: int, network: "TextNetwork") -> tuple["Text", "nn.Module"]:
-        from mmgen.networks import TextDecoder
+        from mmgen.networks import BagDecoder, TextDecoder
 
+        if network.decoder == "bag":
+            from mmgen.modalities._word_set import WordSet
+
+            made = WordSet(self.name, self.vocabulary, self.length, self.slots)
+            return made, BagDecoder(inputs, len(self.vocabulary), network)
         speaker = TextDecoder(inputs, len(self.vocabulary), network)
         return self.with_speaker(speaker), speaker
 
@@ -291,3 +296,29 @@ class Text(Modality):
     def probabilities(self, parameters: "Tensor", tokens: "Tensor") -> "Tensor":
         """Return p(word_t | words before t, context) [..., T, V+1]; after the end padding has probability 1."""
         return self.likelihood.probabilities(self.speaker, parameters, tokens)
+
+    def likeliest(self, parameters: "Tensor") -> "Tensor":
+        """Return sentences [B, T] of the likeliest word at each step, averaged over S draws of contexts [S, B, F]."""
+        import torch
+
+        draws, size = parameters.shape[:2]
+        words = torch.full((size, self.length), self.padding, dtype=torch.int64, device=parameters.device)
+        so_far = parameters.new_zeros(draws, size, dtype=torch.float64)  # log p(words so far | context)
+        ended = torch.zeros(size, dtype=torch.bool, device=parameters.device)
+        state, previous = self.speaker.start(parameters)
+        for place in range(self.length):
+            state, logits = self.speaker.step(parameters, state, previous)
+            table = logits.double().log_softmax(-1)
+            mixture = (so_far.log_softmax(0).unsqueeze(-1) + table).logsumexp(0)
+            word = mixture.argmax(-1).masked_fill(ended, self.padding)
+            chosen = word.expand(draws, size).unsqueeze(-1)
+            so_far = so_far + table.gather(-1, chosen).squeeze(-1).masked_fill(ended, 0.0)
+            words[:, place], previous, ended = word, word, word == self.padding
+            if ended.all():
+                break
+        return words
+
+    def compare(self, true: "Tensor", predicted: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """Return where two texts [B, T] have the same word, bool [B, T], and where either has one."""
+        counted = (true != self.padding) | (predicted != self.padding)
+        return (true == predicted) & counted, counted

@@ -24,6 +24,7 @@ from ._lstm import CaptionReader as CaptionReader, LstmCell as LstmCell, LstmSta
 from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._shared import SharedDecoder as SharedDecoder, SharedEncoder as SharedEncoder, SharedNetwork as SharedNetwork
 from ._text import (
+    BagDecoder as BagDecoder,
     TextDecoder as TextDecoder,
     TextEncoder as TextEncoder,
     TextNetwork as TextNetwork,

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from mmgen.likelihoods import full_precision
 from mmgen.networks._base import ACTIVATIONS
 
-__all__ = ["TextDecoder", "TextEncoder", "TextNetwork", "text_encoder"]
+__all__ = ["BagDecoder", "TextDecoder", "TextEncoder", "TextNetwork", "text_encoder"]
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
@@ -39,6 +39,9 @@ class TextNetwork:
     encoder: Literal["recurrent", "bag"] = "recurrent"
     """How sentences are read: "recurrent", word by word, or "bag", as a sum of words without order, which needs fewer
     captions to learn from."""
+    decoder: Literal["recurrent", "bag"] = "recurrent"
+    """What p(text | z) is of: "recurrent", sentences of words in order, or "bag", sets of words without order, in which
+    each word of the vocabulary is present by a probability of its own; exact for attributes in random order."""
     bidirectional: bool = False
     """Whether the encoder also reads sentences backwards; the two last states are added up (WG on MultiMNIST)."""
     batch_norm: bool = True
@@ -49,6 +52,8 @@ class TextNetwork:
     def __post_init__(self) -> None:
         if self.bidirectional and self.encoder == "bag":
             raise ValueError("bidirectional got true with encoder 'bag', which has no direction; leave one of them out")
+        if self.word_dropout and self.decoder == "bag":
+            raise ValueError("word_dropout is for decoder 'recurrent', and 'bag' reads no words; leave one of them out")
 
 
 class _RecurrentUnit(nn.Module):
@@ -132,6 +137,8 @@ class TextEncoder(nn.Module):
 class BagEncoder(nn.Module):
     """Encoder of sentences [B, T] without order: features [B, H] of the sum of word vectors over root of their number.
 
+    Words are added up in the order of their codes, so that other orders give the same features to the last bit.
+
     Args:
         words: V; code V is padding.
         settings: Widths.
@@ -147,6 +154,7 @@ class BagEncoder(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         with torch.autocast(tokens.device.type, enabled=False):
+            tokens = tokens.sort(1).values
             is_word = (tokens < self.words).unsqueeze(-1).to(self.embedding.weight.dtype)
             # index_select has a deterministic, cheap backward on few rows, unlike advanced indexing.
             vectors = self.embedding.weight.index_select(0, tokens.flatten()).reshape(*tokens.shape, -1)
@@ -218,6 +226,28 @@ class TextDecoder(nn.Module):
                 state = self.unit(context + gates, state)
                 states.append(state)
             return self.head(torch.cat(states))
+
+
+class BagDecoder(nn.Module):
+    """Decoder from z [..., D] to a logit for each word [..., V], by one hidden layer. Always in full precision.
+
+    Args:
+        inputs: Width of what is decoded: z, or what a shared decoder makes of it.
+        words: V.
+        settings: Widths.
+    """
+
+    def __init__(self, inputs: int, words: int, settings: TextNetwork) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(inputs, settings.head)
+        self.activation = ACTIVATIONS[settings.activation]()
+        self.dropout = nn.Dropout(settings.dropout)
+        self.last = nn.Linear(settings.head, words)
+
+    def forward(self, z: Tensor) -> Tensor:
+        with torch.autocast(z.device.type, enabled=False):
+            logits: Tensor = self.last(self.dropout(self.activation(self.hidden(full_precision(z)))))
+            return logits
 
 
 class _Head(nn.Module):

@@ -188,3 +188,35 @@ def test_networks_by_name() -> None:
 def test_a_judge_goes_beside_its_dataset_as_models_do(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "dots.h5")
     assert TrainClassifier(dataset, network="small").plan.output == tmp_path / "dots-judge.safetensors"
+
+
+def test_accuracy_stands_beside_base_rates_and_balanced_accuracy() -> None:
+    """A classifier that always answers 0, of an attribute that is 0 in nine of ten and one that is 0, 1 or 2 alike."""
+    from types import SimpleNamespace
+
+    from mmgen.classifier._accuracy import measure_accuracy
+    from mmgen.core.batch import Batch
+
+    first = torch.tensor([0] * 54 + [1] * 6)
+    codes = torch.stack([first, torch.arange(60) % 3], 1)
+    present = torch.ones(60, 2, dtype=torch.bool)
+    present[:10, 1] = False
+
+    class Rows:
+        def __len__(self) -> int:
+            return 60
+
+        def batch(self, indices: torch.Tensor) -> Batch:
+            return Batch({"image": first[indices], "attributes": codes[indices]}, {"attributes": present[indices]})
+
+    constant = SimpleNamespace(
+        names=("rare", "even"), values=(("no", "yes"), ("a", "b", "c")), predicted=(0, 1), hints=(),
+        predict=lambda images, hints: torch.zeros(len(images), 2, dtype=torch.uint8),
+    )  # fmt: skip
+    accuracy = measure_accuracy(constant, Rows())  # type: ignore[arg-type]
+    assert accuracy.percent["rare"] == pytest.approx(90)
+    assert accuracy.base_rates["rare"] == pytest.approx(90)
+    assert accuracy.balanced["rare"] == pytest.approx(50)
+    assert accuracy.images == {"rare": 60, "even": 50}
+    assert accuracy.base_rates["even"] == pytest.approx(100 * 17 / 50)
+    assert accuracy.balanced == {"rare": 50.0, "even": pytest.approx(100 / 3), "mean": pytest.approx(50 / 2 + 100 / 6)}

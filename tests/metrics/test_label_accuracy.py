@@ -13,7 +13,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.metrics.label_accuracy import LabelAccuracy, _decode_greedily
+from mmgen.metrics.label_accuracy import LabelAccuracy
 from mmgen.metrics.parameters import Parameters
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
@@ -189,7 +189,7 @@ def test_words_are_those_of_the_mixture() -> None:
     """Each word is the likeliest of the mixture's conditional, found by adding up all sentences of all contexts."""
     contexts = 3 * torch.randn(4, 20, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     before = TEXT.speaker.steps
-    found = _decode_greedily(TEXT, contexts)
+    found = TEXT.likeliest(contexts)
     assert TEXT.speaker.steps - before <= TEXT.length  # each word is asked for once
     sentences = torch.tensor(list(itertools.product(range(3), repeat=3)))
     table = []
@@ -238,7 +238,7 @@ def test_a_recurrent_decoder_is_read_as_its_whole_sentences_are(length: int) -> 
             words[:, place] = (so_far.softmax(0).unsqueeze(-1) * table).sum(0).argmax(-1)
             so_far += table.gather(-1, words[:, place].expand(6, 50).unsqueeze(-1)).squeeze(-1).log()
         assert len(words.unique(dim=0)) > 2 and 0 < (words[:, -1] == 4).double().mean() < 1
-        assert torch.equal(_decode_greedily(text, contexts), words)
+        assert torch.equal(text.likeliest(contexts), words)
 
 
 def test_models_that_cannot_read_are_told_so() -> None:
