@@ -80,7 +80,8 @@ def find_experiment(name: str, data: str | None) -> tuple[str, Path | None]:
     """Return the full name of the experiment for ``data``, and the user's dataset file if ``data`` names one.
 
     Args:
-        name: An experiment, or a table of several datasets ("wu-table2").
+        name: An experiment, or a table of several datasets ("wu-table2"). A table may be both: its own file is then
+            that of the usual dataset.
         data: One of the table's datasets by name ("mnist"); a dataset file, whose recipe says which; None for the
             usual one.
 
@@ -88,9 +89,11 @@ def find_experiment(name: str, data: str | None) -> tuple[str, Path | None]:
         UsageError: The table has several datasets, and ``data`` is none of them.
     """
     offered = datasets_of_table(name)
-    if not offered:
+    if data not in offered and (not offered or name in experiment_names()):
         if data is not None and Path(data).exists() and name in experiment_names():
-            _check_published_data(Path(data), read_header(Path(data)).settings)
+            settings = read_header(Path(data)).settings
+            _check_published_data(Path(data), settings)
+            name = f"{name}/{settings['recipe']}" if settings.get("recipe") in offered else name
         return name, Path(data) if data is not None else None
     if data is None and (usual := default_dataset_of(name)) is not None:
         data = usual

@@ -47,7 +47,7 @@ class Reader:
     def means(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> Tensor:
         return self.posterior(batch, given).mean
 
-    def decode(self, name: str, z: Tensor) -> Tensor:
+    def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         return z
 
     def label_log_probabilities(self, name: str, batch: Batch, given: tuple[str, ...]) -> None:
