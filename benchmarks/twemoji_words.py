@@ -3,10 +3,10 @@
     python benchmarks/twemoji_words.py TWEMOJI.zip words.h5 [--size 32] [--seed 0]
     mmgen reproduce benchmarks/twemoji-words.toml --data words.h5
 
-TWEMOJI.zip holds pictures and a metadata.csv with the columns file_name, text, category and skin_tone (docs/autoencoders.md).
-Only people are taken. As in celeba-words, each picture has attributes, no or yes, and a text of those that are true, in
-random order by the seed, nine at most. The split ``iid`` is by what is shown, whatever its skin tone; ``iid-paper`` by
-picture. Nothing here is CelebA: scores are of emoji.
+TWEMOJI.zip holds pictures and a metadata.csv with the columns file_name, text, category and skin_tone
+(docs/autoencoders.md). Only people are taken. As in celeba-words, each picture has attributes, no or yes, and a text of
+those that are true, in random order by the seed, nine at most. The split ``iid`` is by what is shown, whatever its skin
+tone; ``iid-paper`` by picture. Nothing here is CelebA: scores are of emoji.
 """
 
 import argparse
@@ -24,7 +24,8 @@ from mmgen.data_recipes import random_bits, split_by_group, stream_keys
 
 TONES = ("light", "medium-light", "medium", "medium-dark", "dark")
 WORDS = (
-    "man", "woman", "hands", "hand", "family", "couple", "kiss", "heart", "wheelchair", "kneeling", "right", "worker", "hair",
+    "man", "woman", "hands", "hand", "family", "couple", "kiss", "heart", "wheelchair", "kneeling", "right", "worker",
+    "hair",
 )  # fmt: skip
 NAMES = (*WORDS, *TONES)
 LENGTH = 9
@@ -52,7 +53,9 @@ def read(archive: zipfile.ZipFile, size: int) -> tuple[np.ndarray, np.ndarray, l
 
 def shuffled(true: np.ndarray, seed: int) -> np.ndarray:
     """Return codes uint16 [n, 9] of true words in random order, of more than nine a random nine, then padding."""
-    draws = random_bits(stream_keys(seed, "twemoji-words", np.arange(len(true)))[:, None], np.arange(len(NAMES))) >> np.uint64(1)
+    draws = random_bits(
+        stream_keys(seed, "twemoji-words", np.arange(len(true)))[:, None], np.arange(len(NAMES))
+    ) >> np.uint64(1)
     order = np.argsort(np.where(true, draws, np.iinfo(np.uint64).max), axis=1, kind="stable")[:, :LENGTH]
     there = np.arange(LENGTH) < true.sum(1, keepdims=True)
     return np.where(there, order, len(NAMES)).astype(np.uint16)

@@ -108,3 +108,32 @@ def test_models_as_rows_at_a_size_that_shows_nothing(tmp_path: Path) -> None:
     assert " ± " in found["MVAE"][4] and " ± " in found["MVAE"][6]
     assert found["JMVAE"][4] == "not measured"
     assert ["MVAE", "1,063,680", "1,063,680"] in [[cell.rstrip(" |") for cell in row] for row in rows]
+
+
+WORDS_TINY = """
+extends = "cremer-table1/celeba-words"
+
+[scale.cpu.let]
+train-classifier = { steps = 20 }
+train = { steps = 8, devices = 1, batch = 16, set.model.latent_size = 4, set.objective.kl_warmup_steps = 2 }
+fit-aggregate.steps = 6
+eval = { queries = 20, draws = 2, number = 5, samples = 2 }
+"""
+
+
+@pytest.mark.slow
+def test_faces_as_words_from_recipe_to_table(tmp_path: Path) -> None:
+    """On drawn faces: correctness beside constant answers, words that are said, and posteriors that read a set."""
+    from tests.data_recipes._faces import build_celeba
+
+    faces = build_celeba(tmp_path / "celeba", 60)
+    made = run("make-data", "celeba-words", "--celeba", str(faces), "--set", "size=32", "-o", "own.h5", folder=tmp_path)
+    assert made.returncode == 0, made.stderr
+    (tmp_path / "tiny.toml").write_text(WORDS_TINY)
+    done = really("reproduce", "tiny.toml", "--data", "own.h5", "-o", "out", folder=tmp_path)
+    assert done.stdout == "out/tiny-cpu.md\nout/tiny-cpu.html\n", done.stderr
+    page = (tmp_path / "out" / "tiny-cpu.md").read_text()
+    rows = {line.split("|")[1].strip(): line.split("|")[2:-1] for line in page.splitlines() if line.startswith("| ")}
+    for name in ("correctness, all attributes, %", "the same, balanced, %", "correctness, words that are said, %"):
+        assert sum(cell.strip() not in ("", "-") for cell in rows[name]) >= 5, (name, rows[name])
+    assert "80.83" not in page, "published numbers do not stand beside drawn faces"

@@ -158,15 +158,25 @@ def test_a_table_of_several_datasets(tmp_path: Path) -> None:
     assert find_experiment("wu-table2", "mnist") == ("wu-table2/mnist", None)
     assert find_experiment("cremer-table1", "my.h5") == ("cremer-table1", Path("my.h5"))
     assert find_experiment("wu-table2/mnist", None) == ("wu-table2/mnist", None)
-    for recipe in ("fashion-mnist", "toy"):
+    for recipe in ("fashion-mnist", "celeba-words", "two-objects", "toy"):
         write_data(tmp_path / f"{recipe}.h5", recipe=recipe)
     own = tmp_path / "fashion-mnist.h5"
     assert find_experiment("wu-table2", str(own)) == ("wu-table2/fashion-mnist", own)
+    faces, scenes = tmp_path / "celeba-words.h5", tmp_path / "two-objects.h5"
+    assert find_experiment("cremer-table1", "celeba-words") == ("cremer-table1/celeba-words", None)
+    assert find_experiment("cremer-table1", str(faces)) == ("cremer-table1/celeba-words", faces)
+    assert find_experiment("cremer-table1", str(scenes)) == ("cremer-table1", scenes)
     with pytest.raises(UsageError, match=r"a dataset of the recipe 'toy', expected one of binary-mnist"):
         find_experiment("wu-table2", str(tmp_path / "toy.h5"))
     several = dict.fromkeys(name.split("/")[0] for name in experiments.experiment_names() if "/" in name)
     usual = [find_experiment(table, None) for table in several]
-    expected = ["kipf-table2/cora", "scan/mnist-a", "wu-figure3/binary-mnist", "wu-table2/binary-mnist"]
+    expected = [
+        "cremer-table1",
+        "kipf-table2/cora",
+        "scan/mnist-a",
+        "wu-figure3/binary-mnist",
+        "wu-table2/binary-mnist",
+    ]
     assert usual == [(name, None) for name in expected]
     with pytest.raises(UsageError, match=r"--data got 'mnst', expected"):
         find_experiment("wu-table2", "mnst")

@@ -48,15 +48,14 @@ class Reader:
         return self.posterior(batch, given).mean
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        return z
+        if isinstance(self.modalities[name], Text):
+            return z
+        # side: right where z0 > 0; size by z1 about -10, 0, 10.
+        logits = [-4 * z[..., 0], 4 * z[..., 0], -2 * z[..., 1], torch.full_like(z[..., 0], 10.0), 2 * z[..., 1]]
+        return torch.stack(logits, -1)
 
     def label_log_probabilities(self, name: str, batch: Batch, given: tuple[str, ...]) -> None:
         """q(y | x) is an average over z here."""
-
-    def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        # side: right where z0 > 0; size by z1 about -10, 0, 10.
-        logits = [-4 * z[..., 0], 4 * z[..., 0], -2 * z[..., 1], torch.full_like(z[..., 0], 10.0), 2 * z[..., 1]]
-        return ATTRIBUTES.mean(torch.stack(logits, -1))
 
 
 def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], Score]:
@@ -73,6 +72,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
             device=torch.device("cpu"),
             encoder_inputs=("image",),
             guidance=None,
+            sharpener=None,
             settings=SimpleNamespace(
                 objective={"name": "mvae", "predicts": {}},
                 build_objective=Mvae,
