@@ -134,3 +134,27 @@ class Autoregressive:
             ended = ended | (previous == self.padding)
             tokens.append(previous)
         return torch.stack(tokens, -1)
+
+    def likeliest(self, speaker: Speaker, contexts: Tensor, length: int) -> Tensor:
+        """Return sentences [B, T] of the likeliest word at each step, averaged over S draws of contexts [S, B, F]."""
+        draws, size = contexts.shape[:2]
+        words = torch.full((size, length), self.padding, dtype=torch.int64, device=contexts.device)
+        so_far = contexts.new_zeros(draws, size, dtype=torch.float64)  # log p(words so far | context)
+        ended = torch.zeros(size, dtype=torch.bool, device=contexts.device)
+        state, previous = speaker.start(contexts)
+        for place in range(length):
+            state, logits = speaker.step(contexts, state, previous)
+            table = logits.double().log_softmax(-1)
+            mixture = (so_far.log_softmax(0).unsqueeze(-1) + table).logsumexp(0)
+            word = mixture.argmax(-1).masked_fill(ended, self.padding)
+            chosen = word.expand(draws, size).unsqueeze(-1)
+            so_far = so_far + table.gather(-1, chosen).squeeze(-1).masked_fill(ended, 0.0)
+            words[:, place], previous, ended = word, word, word == self.padding
+            if ended.all():
+                break
+        return words
+
+    def compare(self, true: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor]:
+        """Return where two sentences [B, T] have the same word, bool [B, T], and where either has one."""
+        counted = (true != self.padding) | (predicted != self.padding)
+        return (true == predicted) & counted, counted

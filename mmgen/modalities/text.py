@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from mmgen.likelihoods.autoregressive import Speaker
+    from mmgen.likelihoods.autoregressive import Autoregressive, Speaker
+    from mmgen.likelihoods.word_set import WordSet
     from mmgen.networks import TextNetwork
 
 __all__ = ["TextDescription"]
@@ -210,7 +211,8 @@ class TextDescription(Description):
 class Text(Modality):
     """Sentences of words with codes 0 .. V-1; code V is padding, "no word", at the end of a sentence only.
 
-    Decoder outputs are contexts [..., F], from which a network over words (the speaker) generates sentences.
+    Decoder outputs are contexts [..., F], from which a network over words (the speaker) generates sentences. Where the
+    likelihood is of sets of words they are a logit for each word [..., V].
 
     Args:
         name: Name in the dataset file.
@@ -218,6 +220,7 @@ class Text(Modality):
         length: T, words in the longest sentence.
         slots: Attribute that each position spells, length T; empty for free text.
         speaker: The network over words, part of the decoder; None where sentences are only conditioned on.
+        likelihood: Of sentences by default, or of sets of words.
     """
 
     kind: ClassVar[str] = "text"
@@ -228,7 +231,8 @@ class Text(Modality):
         vocabulary: tuple[str, ...],
         length: int,
         slots: tuple[str, ...] = (),
-        speaker: "Speaker | None" = None,
+        speaker: "Speaker | nn.Module | None" = None,
+        likelihood: "Autoregressive | WordSet | None" = None,
     ) -> None:
         from mmgen.likelihoods.autoregressive import Autoregressive
 
@@ -236,7 +240,7 @@ class Text(Modality):
         self.vocabulary = vocabulary
         self.length = length
         self.slots = slots
-        self.likelihood = Autoregressive(len(vocabulary))
+        self.likelihood = likelihood or Autoregressive(len(vocabulary))
         self._speaker = speaker
 
     def with_speaker(self, speaker: "Speaker") -> "Text":
@@ -247,10 +251,10 @@ class Text(Modality):
         from mmgen.networks import BagDecoder, TextDecoder
 
         if network.decoder == "bag":
-            from mmgen.modalities._word_set import WordSet
+            from mmgen.likelihoods.word_set import WordSet
 
-            made = WordSet(self.name, self.vocabulary, self.length, self.slots)
-            return made, BagDecoder(inputs, len(self.vocabulary), network)
+            bag, likelihood = BagDecoder(inputs, len(self.vocabulary), network), WordSet(len(self.vocabulary))
+            return Text(self.name, self.vocabulary, self.length, self.slots, bag, likelihood), bag
         speaker = TextDecoder(inputs, len(self.vocabulary), network)
         return self.with_speaker(speaker), speaker
 
@@ -266,7 +270,7 @@ class Text(Modality):
         return len(self.vocabulary)
 
     @property
-    def speaker(self) -> "Speaker":
+    def speaker(self) -> "Any":
         """The decoder that generates words one by one."""
         assert self._speaker is not None, "this text was described for conditioning, not for generating"
         return self._speaker
@@ -298,27 +302,9 @@ class Text(Modality):
         return self.likelihood.probabilities(self.speaker, parameters, tokens)
 
     def likeliest(self, parameters: "Tensor") -> "Tensor":
-        """Return sentences [B, T] of the likeliest word at each step, averaged over S draws of contexts [S, B, F]."""
-        import torch
-
-        draws, size = parameters.shape[:2]
-        words = torch.full((size, self.length), self.padding, dtype=torch.int64, device=parameters.device)
-        so_far = parameters.new_zeros(draws, size, dtype=torch.float64)  # log p(words so far | context)
-        ended = torch.zeros(size, dtype=torch.bool, device=parameters.device)
-        state, previous = self.speaker.start(parameters)
-        for place in range(self.length):
-            state, logits = self.speaker.step(parameters, state, previous)
-            table = logits.double().log_softmax(-1)
-            mixture = (so_far.log_softmax(0).unsqueeze(-1) + table).logsumexp(0)
-            word = mixture.argmax(-1).masked_fill(ended, self.padding)
-            chosen = word.expand(draws, size).unsqueeze(-1)
-            so_far = so_far + table.gather(-1, chosen).squeeze(-1).masked_fill(ended, 0.0)
-            words[:, place], previous, ended = word, word, word == self.padding
-            if ended.all():
-                break
-        return words
+        """Return the likeliest sentences [B, T], averaged over S draws of contexts [S, B, F]."""
+        return self.likelihood.likeliest(self.speaker, parameters, self.length)
 
     def compare(self, true: "Tensor", predicted: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Return where two texts [B, T] have the same word, bool [B, T], and where either has one."""
-        counted = (true != self.padding) | (predicted != self.padding)
-        return (true == predicted) & counted, counted
+        """Return which words two texts [B, T] share, and which either has: bool [B, P], by place or by word."""
+        return self.likelihood.compare(true, predicted)

@@ -16,7 +16,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.generation import load
 from mmgen.latent.space import LatentSpace
-from mmgen.modalities._word_set import WordSet
+from mmgen.likelihoods.word_set import WordSet
 from mmgen.modalities.text import Text, TextDescription
 from mmgen.networks import BagDecoder, TextNetwork
 from mmgen.posteriors import Aggregate, posterior_of
@@ -31,8 +31,8 @@ def listed(words: Any, length: int = V) -> Tensor:
     return torch.tensor([[*words, *[V] * (length - len(words))]])
 
 
-def text(length: int = V) -> WordSet:
-    return WordSet("text", WORDS, length)
+def text(length: int = V) -> Text:
+    return Text("text", WORDS, length, speaker=torch.nn.Identity(), likelihood=WordSet(V))
 
 
 def logits(rows: int = 3) -> Tensor:
@@ -71,7 +71,7 @@ def test_words_in_their_order_multiply_to_the_set() -> None:
     for number, words in enumerate(SETS):
         tokens = torch.tensor([*words, V])
         table = text().probabilities(parameters, tokens)
-        torch.testing.assert_close(table.sum(-1), torch.ones(3, len(tokens)))
+        torch.testing.assert_close(table.sum(-1), torch.ones(3, len(tokens), dtype=torch.float64))
         chain = table.gather(-1, tokens.expand(3, -1).unsqueeze(-1))[..., 0].prod(-1)
         torch.testing.assert_close(chain.double(), log_probabilities(parameters)[number].exp(), rtol=1e-4, atol=1e-6)
     shuffled = text().probabilities(parameters, torch.tensor([3, 0, V, V]))
@@ -112,7 +112,7 @@ def test_sets_are_compared_by_their_words() -> None:
 def test_settings_choose_it() -> None:
     described = TextDescription(vocabulary=WORDS, length=LENGTH).modality()
     made, network = described.decoder(2, TextNetwork(head=7, decoder="bag"))
-    assert isinstance(made, WordSet)
+    assert isinstance(made.likelihood, WordSet)
     assert isinstance(network, BagDecoder)
     assert network(torch.zeros(6, 3, 2)).shape == (6, 3, V)
     with pytest.raises(ValueError, match="'bag' reads no words"):
