@@ -117,6 +117,7 @@ def test_pages_and_figures_of_sentences(folder: Path, tmp_path: Path, capsys: py
     assert run("plot", "translations", model, "--number", 2, "-o", tmp_path / "t.png") == 0
     assert (tmp_path / "t.png").stat().st_size > 1000
     assert run("report", model, "-o", tmp_path / "report.html") == 0
+    assert "Sentences and their translations" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert run("show", model) == 0
     for figure in ("reconstructions", "text-to-image", "interpolation"):
         capsys.readouterr()

@@ -12,6 +12,7 @@ from mmgen.artifacts.pages import find_page_link
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
+from mmgen.evaluation.languages import languages
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots import PlotOptions
@@ -70,6 +71,13 @@ def _draw_transformations(session: Session) -> list[Picture]:
     return [plots.get("transformations")([session], PlotOptions())]
 
 
+def _draw_sentences(session: Session) -> list[Picture]:
+    """Draw the figure translations for a model of sentences in several languages; [] for others."""
+    if session.group.dataset is None or len(languages(session.model)) < 2:
+        return []
+    return [plots.get("translations")([session], PlotOptions())]
+
+
 def _draw_copies(session: Session) -> list[Picture]:
     """Draw the figure copies for a model of pictures whose dataset is at hand; [] for others."""
     main = session.model.observation
@@ -99,10 +107,11 @@ _STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet]]] = {
     "abstraction": draw_abstractions,
     "texts": _draw_texts,
     "transformations": _draw_transformations,
+    "sentences": _draw_sentences,
     "maps": draw_maps,
     "latents": draw_latent_space,
 }
-_WITHOUT_PICTURES = ("latents",)
+_WITHOUT_PICTURES = ("sentences", "latents")
 """Stages that also apply to models without pictures."""
 
 
