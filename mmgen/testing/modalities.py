@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
 
 import mmgen.modalities
@@ -65,3 +66,5 @@ def _check_pictures_and_files(described: Description) -> None:
             path = Path(folder) / f"values{ending}"
             described.write(path, values)
             assert path.stat().st_size > 0, f"{ending} is written"
+            if type(described).read_file is not Description.read_file:
+                assert np.array_equal(described.read_file(path)[0], values), f"{ending} is read as it was written"
