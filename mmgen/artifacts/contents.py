@@ -84,6 +84,7 @@ def summarise_contents(path: Path) -> dict[str, Any]:
                 },
                 "texts": {
                     t.name: {"words": list(t.vocabulary), "length": t.length, "spells": list(t.slots)}
+                    | ({"captions": t.captions} if t.captions > 1 else {})
                     for t in data.texts.values()
                 },
                 "others": {
