@@ -7,8 +7,7 @@ References:
     Section 4.3: pictures ranked by p(x | caption), normalised over captions
 """
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.costs import check_slow_pairs, importance_samples
 from mmgen.evaluation.importance import latents_per_pass
 from mmgen.evaluation.likelihoods import has_description, main_modality
+from mmgen.evaluation.ranks import Ranks
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 from mmgen.posteriors import posterior_of
@@ -41,70 +41,6 @@ _LATENTS = 8192
 """Latents for which a description is scored together."""
 _CONDITIONAL_DRAWS = 10
 """Default number of draws of each pair of a conditional model, whose every pair is decoded."""
-_TIE = 1e-6
-"""Scores that differ by less than this share of their size tie: the difference is rounding."""
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Ranks of right candidates: for each of Q queries, how many of N candidates score better than the right ones.
-
-    Attributes:
-        better: Number of wrong candidates above the best right one, [Q].
-        tied: Number of wrong candidates that tie with it, [Q].
-        right: Number of right candidates that tie with it, including itself, [Q].
-        relevant: Number of right candidates, [Q].
-        candidates: N.
-    """
-
-    better: NDArray[np.int64]
-    tied: NDArray[np.int64]
-    right: NDArray[np.int64]
-    relevant: NDArray[np.int64]
-    candidates: int
-
-    @classmethod
-    def from_scores(cls, scores: NDArray[np.float64], is_right: NDArray[np.bool_]) -> "Ranks":
-        """Rank the N candidates of Q queries by scores [Q, N], higher is better; ``is_right`` [Q, N] marks right ones.
-
-        NaN counts as minus infinity.
-        """
-        scores = np.where(np.isnan(scores), -np.inf, scores)
-        best = np.where(is_right, scores, -np.inf).max(1, keepdims=True)
-        with np.errstate(invalid="ignore"):  # infinite ones less each other
-            near = np.where(np.isfinite(best), _TIE * np.maximum(1.0, np.abs(best)), 0.0)
-            equal = (scores == best) | (np.abs(scores - best) <= near)
-        return cls(
-            ((scores > best) & ~equal & ~is_right).sum(1),
-            (equal & ~is_right).sum(1),
-            (equal & is_right).sum(1),
-            is_right.sum(1),
-            scores.shape[1],
-        )
-
-    @property
-    def chance(self) -> "Ranks":
-        """Ranks of the same queries if candidates were ordered at random."""
-        return Ranks(0 * self.better, self.candidates - self.relevant, self.relevant, self.relevant, self.candidates)
-
-    def recall_at(self, k: int) -> NDArray[np.float64]:
-        """Return the probability [Q] that a right candidate is among the first k, with ties in random order.
-
-        If t wrong and r right candidates tie, the first m = k - better places hold no right one with probability
-        C(t, m) / C(t + r, m).
-        """
-        places = np.clip(k - self.better, 0, self.tied + self.right)
-        none = np.ones(len(self.better))
-        for taken in range(int(places.max(initial=0))):  # the ratio of binomials as a product
-            left = self.tied + self.right - taken
-            step = np.clip(self.tied - taken, 0, None) / np.maximum(left, 1)
-            none = np.where(taken < places, none * step, none)
-        return np.asarray(1 - none)
-
-    @property
-    def ranks(self) -> NDArray[np.float64]:
-        """Mean rank [Q] of the first right candidate with ties in random order: 1 + better + tied / (right + 1)."""
-        return np.asarray(1 + self.better + self.tied / (self.right + 1))
 
 
 def _missing_image_or_description(evaluation: "Evaluation") -> str:
@@ -181,9 +117,10 @@ class Retrieval(Metric):
     pair, importance-weighted with draws of q(z|x,y) (10 by default; the same noise for all descriptions of a picture),
     less the log of its mean over the pool's descriptions. Posteriors fitted to the description take the place of p(z).
 
-    N (``--pool``) random examples with a picture and a description are queries and candidates. Candidates with the same
-    description are right too: R@k counts any of them, the rank is that of the first. Ties are in random order, so that
-    a model that ignores the text is at chance, which stands beside each score. Standard errors are over queries, as if
+    N (``--pool``) random examples with a picture and a description are queries and candidates; of several captions of a
+    picture all are, and any of them is right. Candidates with the same description are right too: R@k counts any of
+    them, the rank is that of the first. Ties are in random order, so that
+    a model that ignores the text is at chance, which stands beside each score. Standard errors are over pictures, as if
     each had candidates of its own; for the median rank by bootstrap. They do not include the noise of the draws, which
     for small K makes scores worse, not better.
     """
@@ -208,19 +145,29 @@ class Retrieval(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         name = _describing_modality(evaluation)
         assert name is not None  # needs refuse models without descriptions
-        points, words, of = _select_candidates(evaluation, name)
+        points, words, of, owner = _select_candidates(evaluation, name)
         conditional = name in evaluation.loaded.model.conditional_on
         work = (self._score_conditional_pairs if conditional else self._score_pairs)(evaluation, name, points, words)
         tables = yield from map_fractions(work, 0.0, 1.0)
-        same = of[:, None] == of
+        described = np.zeros((points.size, words.size), np.bool_)
+        described[owner, of] = True
+        same = described[:, of]  # [pictures, captions]
+        shared = float(100 * (same.sum(0) > 1).mean())
+        queries_of = {
+            "image to text": [np.array([picture]) for picture in range(points.size)],
+            "text to image": [np.flatnonzero(owner == picture) for picture in range(points.size)],
+        }
         scores = []
         for (protocol, source), table in tables.items():
-            table = table[:, of].double()  # [pictures, examples' descriptions]
+            table = table[:, of].double()  # [pictures, captions]
             pairs = (table - table.logsumexp(1, keepdim=True) if conditional else table).cpu().numpy()
-            shared = float(100 * (same.sum(1) > 1).mean())
-            for direction, scores_by_query in (("image to text", pairs), ("text to image", pairs.T)):
+            for direction, ranks in (
+                ("image to text", Ranks.from_scores(pairs, same)),
+                ("text to image", Ranks.from_scores(pairs.T, same.T)),
+            ):
+                fixed: dict[str, Any] = {"posterior": source, "protocol": protocol}
                 scores += self._score_direction(
-                    evaluation, direction, protocol, source, name, Ranks.from_scores(scores_by_query, same), shared
+                    evaluation, direction, name, ranks, shared, queries_of[direction], fixed
                 )
         return scores
 
@@ -302,13 +249,16 @@ class Retrieval(Metric):
         self,
         evaluation: "Evaluation",
         direction: str,
-        protocol: str,
-        source: str,
         name: str,
         ranks: Ranks,
         shared: float,
+        queries_of: Sequence[NDArray[np.int64]],
+        fixed: dict[str, Any],
     ) -> list[Score]:
-        """Return the scores of one direction, such as from picture to description: recalls and median rank."""
+        """Return the scores of one direction, such as from picture to description: recalls and median rank.
+
+        Standard errors are over the N pictures, which ``queries_of`` [N] names the queries of.
+        """
         settings = evaluation.settings
         count, chance = len(ranks.better), ranks.chance
         about = {
@@ -317,7 +267,6 @@ class Retrieval(Metric):
             "described": name,
             "shared": shared,
         }
-        fixed: dict[str, Any] = {"posterior": source, "protocol": protocol}
         scores = []
         for k in _CUTOFFS:
             if k < ranks.candidates:
@@ -327,7 +276,7 @@ class Retrieval(Metric):
                     self.score(
                         evaluation,
                         value,
-                        binomial_error(value, count),
+                        binomial_error(value, len(queries_of)),
                         count,
                         quantity=f"R@{k}, {direction}",
                         points=ExampleValues.from_values(values),
@@ -336,7 +285,10 @@ class Retrieval(Metric):
                     )
                 )
         generator = numpy_generator(settings.seed, "retrieval", direction)
-        resampled = np.median(ranks.ranks[generator.integers(0, count, (_RESAMPLES, count))], axis=1)
+        pictures = generator.integers(0, len(queries_of), (_RESAMPLES, len(queries_of)))
+        resampled = np.array(
+            [np.median(ranks.ranks[np.concatenate([queries_of[one] for one in chosen])]) for chosen in pictures]
+        )
         scores.append(
             self.score(
                 evaluation,
@@ -352,8 +304,15 @@ class Retrieval(Metric):
         return scores
 
 
-def _select_candidates(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
-    """Return N examples with picture and complete description, the M distinct descriptions, and whose is whose [N]."""
+def _select_candidates(
+    evaluation: "Evaluation", name: str
+) -> tuple[Batch, Batch, NDArray[np.int64], NDArray[np.int64]]:
+    """Return examples with picture and complete description, and all their captions.
+
+    Returns:
+        The N examples, the M distinct descriptions, and for each of P captions which description it is [P] and which
+        example it is of [P]. Where examples have one description each, P is N.
+    """
     points, image = evaluation.data_points, main_modality(evaluation.loaded)
     if name not in points.values:
         raise UsageError(
@@ -368,7 +327,15 @@ def _select_candidates(evaluation: "Evaluation", name: str) -> tuple[Batch, Batc
             f"{evaluation.settings.part} part; choose another with --part"
         )
     chosen = points[rows]
-    key = chosen.values[name].cpu().numpy()
-    _, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    distinct = torch.from_numpy(first).to(rows.device)
-    return chosen, chosen[distinct].select([name]), of.reshape(-1)
+    text = evaluation.dataset.texts.get(name)
+    if text is None or text.captions == 1:
+        key, owner = chosen.values[name].cpu().numpy(), np.arange(len(rows))
+        _, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        words = chosen[torch.from_numpy(first).to(rows.device)].select([name])
+        return chosen, words, of.reshape(-1), owner
+    captions = evaluation.dataset.read_captions(name, evaluation.rows_of_points[rows.cpu().numpy()])
+    owner, place = np.nonzero(captions[:, :, 0] != text.padding)
+    distinct, of = np.unique(captions[owner, place].astype(np.int64), axis=0, return_inverse=True)
+    codes = torch.from_numpy(distinct).to(rows.device)
+    words = Batch({name: codes}, {name: torch.ones(len(codes), dtype=torch.bool, device=rows.device)})
+    return chosen, words, of.reshape(-1), owner

@@ -13,9 +13,11 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
+from mmgen.evaluation.ranks import Ranks
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.trace import Trace
-from mmgen.metrics.retrieval import Ranks, Retrieval
+from mmgen.metrics.retrieval import Retrieval
+from mmgen.results.standard_errors import binomial_error
 from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, make_linear_gaussian
 from tests.metrics.test_linear_gaussian import loaded
 from tests.posteriors.stand_in import stand_ins
@@ -53,7 +55,9 @@ def test_what_is_not_finite_is_last_and_knows_nothing() -> None:
     assert (certain.recall_at(1).tolist(), certain.ranks.tolist()) == ([1.0], [1.0])
 
 
-def scores_of(model: Any, points: Batch, q: Any = None, **settings: Any) -> dict[tuple[str, str, str], Any]:
+def scores_of(
+    model: Any, points: Batch, q: Any = None, dataset: Any = None, **settings: Any
+) -> dict[tuple[str, str, str], Any]:
     """By protocol, posterior and quantity."""
     of = loaded(model)
     of.path = of.model_path = "m"
@@ -67,7 +71,8 @@ def scores_of(model: Any, points: Batch, q: Any = None, **settings: Any) -> dict
         data_points=points,
         posteriors=("prior", "own"),
         content_ids={},
-        dataset=SimpleNamespace(path="d"),
+        rows_of_points=np.arange(points.size),
+        dataset=dataset or SimpleNamespace(path="d", texts={}),
         ignores_text=lambda name: name == "prior",
     )
     metric = Retrieval()
@@ -187,6 +192,40 @@ def test_pictures_of_a_conditional_model_are_ranked_by_its_likelihoods() -> None
             assert median.value == pytest.approx(np.median(exact.ranks), abs=1)
     fewer = scores_of(model, points, lambda z, batch: model.log_prior(z), pool=count)
     assert fewer["pooled-evidence", "prior", "R@1, text to image"].details["samples"] == 10
+
+
+def test_all_captions_of_a_picture_are_queries_and_any_is_right() -> None:
+    """Thirty pictures x = z + 3 y, of which each third has no, one or two captions beside the first."""
+    generator = torch.Generator().manual_seed(1)
+    count = 30
+    own = torch.arange(count)[:, None]
+    pictures = (3 * own + 1.25**0.5 * torch.randn(count, 1, generator=generator)).reshape(count, 1, 1, 1)
+    captions = np.full((count, 3, 1), 99, np.uint16)
+    for row in range(count):
+        captions[row, : 1 + row % 3, 0] = [row, (row + 7) % count, 40 + row][: 1 + row % 3]
+    there = torch.ones(count, dtype=torch.bool)
+    points = Batch({"image": pictures, "attributes": own}, {"image": there, "attributes": there})
+    dataset = SimpleNamespace(
+        path="d",
+        texts={"attributes": SimpleNamespace(captions=3, padding=99)},
+        read_captions=lambda name, rows: captions[rows],
+    )
+    model = Conditional()
+    found = scores_of(model, points, lambda z, batch: model.log_prior(z), dataset, samples=400, pool=count)
+    owner, place = np.nonzero(captions[:, :, 0] != 99)
+    words = captions[owner, place, 0]
+    rest = pictures.flatten(1).numpy() - 3.0 * words
+    table = -0.5 * rest**2 / 1.25
+    table -= np.log(np.exp(table - table.max(1, keepdims=True)).sum(1, keepdims=True)) + table.max(1, keepdims=True)
+    same = np.array([[word in captions[row] for word in words] for row in range(count)])
+    for direction, scores, right in (("image to text", table, same), ("text to image", table.T, same.T)):
+        exact = Ranks.from_scores(scores, right)
+        for k in (1, 5, 10):
+            score = found["pooled-evidence", "prior", f"R@{k}, {direction}"]
+            assert score.value == pytest.approx(100 * exact.recall_at(k).mean(), abs=3.5), (direction, k)
+            assert (score.n, score.details["pool"]) == right.shape
+            assert score.details["chance"] == pytest.approx(100 * exact.chance.recall_at(k).mean())
+            assert score.stderr == pytest.approx(binomial_error(score.value, count)), "errors are over pictures"
 
 
 def test_what_cannot_be_asked() -> None:
