@@ -143,3 +143,12 @@ if [ -n "${IWSLT:-}" ]; then
     mkdir -p wu-table4-paper && ln -sfn "$(realpath "$IWSLT")" wu-table4-paper/iwslt15-en-vi
     mmgen reproduce wu-table4 --scale paper
 fi
+
+# Figure 4a of Vedantam et al. at CPU scale: TELBO, JMVAE and BiVCCA on both splits, six hours of one core.
+mmgen reproduce vedantam-figure4
+
+# Emoji as words, the stand-in for CelebA, longer than in RESULTS.md: an hour of one core. TWEMOJI names twemoji-64.zip.
+if [ -n "${TWEMOJI:-}" ]; then
+    [ -f twemoji-words.h5 ] || python "$here/twemoji_words.py" "$TWEMOJI" twemoji-words.h5
+    mmgen reproduce "$here/twemoji-words.toml" --data twemoji-words.h5 --seeds 3
+fi

@@ -119,12 +119,12 @@ class MnistCaptions(SeveralDigitsRecipe):
         self, pools: DigitPools, part: NDArray[np.int64], indices: NDArray[np.int64], seed: int
     ) -> tuple[Any, ...]:
         keys, held_out = stream_keys(seed, self.name, indices), _draw_held_out(seed)
-        odd = self._held_out_images(pools, seed)[indices]
+        unseen = self._held_out_images(pools, seed)[indices]
         template = np.empty(len(indices), np.int64)
         chosen = np.full((len(indices), 2), -1, np.int64)
         for code in range(len(PARTS)):
             for with_held_out in (False, True):
-                rows = np.flatnonzero((part == code) & (odd == with_held_out))
+                rows = np.flatnonzero((part == code) & (unseen == with_held_out))
                 if len(rows):
                     choice = _Choice(pools, code, held_out)
                     template[rows], chosen[rows] = (choice.unseen if with_held_out else choice.seen)(keys[rows])
@@ -135,7 +135,7 @@ class MnistCaptions(SeveralDigitsRecipe):
             "source": np.where(there, chosen, _NO_SOURCE).astype(np.uint32),
             "source_part": pools.digits.part[chosen[:, 0]],
         }
-        return pools.digits.images[chosen[there]], factors, odd.astype(np.uint8), keys
+        return pools.digits.images[chosen[there]], factors, unseen.astype(np.uint8), keys
 
     def make_rows(
         self,
@@ -178,11 +178,11 @@ class MnistCaptions(SeveralDigitsRecipe):
             writer.add_factor(name, dtype, unit, meaning, shape)
 
     def split_schemes(self, pools: DigitPools, part: NDArray[np.int64], seed: int) -> dict[str, tuple[str, Parts]]:
-        odd = self._held_out_images(pools, seed)
-        parts = {name: np.flatnonzero((part == code) & ~odd) for code, name in enumerate(PARTS)}
+        unseen = self._held_out_images(pools, seed)
+        parts = {name: np.flatnonzero((part == code) & ~unseen) for code, name in enumerate(PARTS)}
         schemes = {scheme: (f"{meaning}; no held-out digit", parts) for scheme, meaning in pools.schemes.items()}
         meaning = "training and validation images of iid; every test image has a digit that is held out of its slot"
-        return {**schemes, "heldout": (meaning, {**parts, "test": np.flatnonzero(odd)})}
+        return {**schemes, "heldout": (meaning, {**parts, "test": np.flatnonzero(unseen)})}
 
     def further_settings(self, seed: int) -> dict[str, Any]:
         names = {digit: str(digit) for digit in range(10)} | {_NONE: "none"}
@@ -196,8 +196,8 @@ class MnistCaptions(SeveralDigitsRecipe):
     def _held_out_images(self, pools: DigitPools, seed: int) -> NDArray[np.bool_]:
         """Return which images [N] show a held-out digit: every second test image."""
         test = pools.of_images(self.number, seed, self.name) == _TEST
-        odd: NDArray[np.bool_] = test & (np.cumsum(test) % 2 == 0)
-        return odd
+        unseen: NDArray[np.bool_] = test & (np.cumsum(test) % 2 == 0)
+        return unseen
 
 
 def _draw_held_out(seed: int) -> NDArray[np.int64]:
