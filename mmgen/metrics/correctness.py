@@ -140,7 +140,8 @@ class CodeAgreement(Metric):
 def _compare_with_constant(
     codes: NDArray[np.uint8], predicted: NDArray[np.uint8], weights: NDArray[np.float64], sizes: tuple[int, ...]
 ) -> dict[str, float]:
-    """Return the correctness of always the commonest values, and the balanced one; {} where values are about as common.
+    """Return the correctness of always the commonest values, and the balanced one; {} where values are about as common,
+    or where each attribute has one value.
 
     Balanced correctness is the mean over an attribute's values of the share of pictures of this value that show it, and
     then over attributes: a constant answer gets 100 % divided by the number of values.
@@ -152,17 +153,18 @@ def _compare_with_constant(
         sizes: Number of values of each attribute [A].
     """
     constant = np.zeros(codes.shape[1], np.uint8)
-    balanced, chance = [], []
+    balanced, chance, differing = [], [], False
     for index, size in enumerate(sizes):
         right = (predicted[:, :, index] == codes[:, None, index]).mean(1)
         values = [codes[:, index] == value for value in range(size)]
         constant[index] = np.argmax([weights[rows].sum() for rows in values])
         shares = [np.average(right[rows], weights=weights[rows]) for rows in values if rows.any()]
+        differing = differing or len(shares) > 1
         if shares:
             balanced.append(np.mean(shares))
             chance.append(1 / size)
     commonest = 100 * float(np.average(correctness_by_query(codes, constant[None, None]), weights=weights))
-    if commonest - 100 * float(np.mean(chance)) < _SKEWED:
+    if not differing or commonest - 100 * float(np.mean(chance)) < _SKEWED:
         return {}
     return {"commonest": commonest, "balanced": 100 * float(np.mean(balanced))}
 

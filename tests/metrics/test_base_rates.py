@@ -68,3 +68,4 @@ def test_words_said_are_scored_by_themselves() -> None:
     said = scores["said-words"]
     assert (said.value, said.details["queries"]) == (pytest.approx(75), 2)
     assert said.by_attribute == {"Hat": 100.0, "Bald": 0.0}
+    assert "commonest" not in said.details, "all words that are said are true"
