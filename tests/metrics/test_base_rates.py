@@ -16,7 +16,7 @@ NAMES = ("Hat", "Bald", "Male")
 
 def evaluation(names: tuple[str, ...] = NAMES) -> Any:
     return SimpleNamespace(
-        loaded=SimpleNamespace(text=SimpleNamespace(vocabulary=WORDS)),
+        loaded=SimpleNamespace(text=SimpleNamespace(vocabulary=WORDS), sharpener=None),
         attributes=SimpleNamespace(names=names, sizes=(2,) * len(names)),
         questions=SimpleNamespace(hints=()),
         settings=SimpleNamespace(seed=0),
