@@ -169,7 +169,7 @@ def frequent_descriptions(survey: "Survey") -> list[str]:
     if survey.captions is None:
         return []
     text = TextDescription(vocabulary=tuple(survey.captions.vocabulary), length=survey.captions.length)
-    rows = [row for row in survey.captions.codes.tolist() if row[0] != text.padding]
+    rows = [row for row in survey.captions.first.tolist() if row[0] != text.padding]
     return [format_caption(row, text) for row in _most_frequent_rows(rows)]
 
 

@@ -34,6 +34,11 @@ class Captions:
     notes: list[str]
 
     @property
+    def first(self) -> NDArray[np.uint16]:
+        """The first caption of each picture, uint16 [N, T]."""
+        return self.codes if self.codes.ndim == 2 else self.codes[:, 0]
+
+    @property
     def most(self) -> int:
         """Captions of a picture at most, K."""
         return 1 if self.codes.ndim == 2 else self.codes.shape[1]

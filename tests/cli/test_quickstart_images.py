@@ -89,6 +89,18 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
     assert drawn[drawn.index("--guidance") + 1] == ("cfg:1.5" if judged else "3")  # also where there are captions too
 
 
+def test_of_several_captions_the_first_is_drawn(tmp_path: Path) -> None:
+    pictures = write_folder(tmp_path / "pictures", 40)
+    rows = [{"file_name": row["file_name"], "text": text} for row in rows_of(40) for text in (row["text"], "A square.")]
+    write_csv(pictures / "metadata.csv", rows)
+    found = survey_of(pictures)
+    assert found.captions is not None
+    assert found.captions.most == 2
+    asked = own.frequent_descriptions(found)
+    assert asked[0] == "a square"
+    assert all(words.endswith("square") for words in asked)
+
+
 def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the_data(tmp_path: Path) -> None:
     pictures = folder_with(tmp_path, "colour")
     found = with_side(survey_of(pictures), 64)
