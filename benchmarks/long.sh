@@ -120,7 +120,7 @@ for rival in "" -noalign -fc -conv; do
     done
 done
 
-# Translation: shares of pairs on Multi30k (five hours of one core), four languages in one model, and IWSLT'15 as WG have it (a GPU). MULTI30K is
+# Translation: shares of pairs on Multi30k (six hours of one core with three seeds), four languages in one model, and IWSLT'15 as WG have it (a GPU). MULTI30K is
 # the folder of task 1's tokenised files, IWSLT that of train, tst2012 and tst2013.
 if [ -n "${MULTI30K:-}" ]; then
     for seed in 0 1 2; do
