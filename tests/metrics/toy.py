@@ -89,6 +89,7 @@ class Painter:
     latent_size, conditional_on = 2, ()
     latent, discrete_layers, capabilities = LatentSpace.flat(2), (), USUAL_NEEDS
     modalities: ClassVar = {"image": Plain(), "attributes": Plain()}
+    generates = ("image", "attributes")
     inference = torch.nn.Linear(3, 2)
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
