@@ -67,7 +67,10 @@ class Questions:
 
     @property
     def whole_captions(self) -> bool:
-        """True if a posterior reads whole captions, from which no attribute can be left out."""
+        """True if a posterior or the decoder reads whole captions, from which no attribute can be left out."""
+        text = self._loaded.text
+        if text is not None and text.name in self._loaded.model.conditional_on:
+            return True
         by_words = self._loaded.guidance and self._loaded.guidance.method != CFG
         if by_words and self._evaluation.attributes.name not in self._loaded.likelihood.names:
             return True  # p(words | z) is of whole captions
