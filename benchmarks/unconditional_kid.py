@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/unconditional_kid.py DATASET JUDGE FILE... [--pictures 2000] [--split official]
 
-Each FILE is a model, drawn from p(z), or a density that was fitted to one with --given nothing. The floor is that of one
-half of the test pictures to the other. Errors are by jackknife over twenty groups of drawn pictures.
+Each FILE is a model, drawn from p(z), or a density that was fitted to one with --given nothing. The floor is that of
+one half of the test pictures to the other. Errors are by jackknife over twenty groups of drawn pictures.
 """
 
 import argparse
