@@ -44,6 +44,7 @@ def measure(
         drawn_pictures=SimpleNamespace(classify_pictures=classify, pixels="mean"),
         judge=SimpleNamespace(accuracy={"mean": 99.0}, content_id="j", hints=hints),
         content_ids={"model": "m", "dataset": "d"},
+        loaded=SimpleNamespace(sharpener=None),
     )
     work = get(metric)()(evaluation, "own")
     while True:
