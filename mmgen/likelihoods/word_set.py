@@ -35,8 +35,8 @@ class WordSet:
     def log_prob(self, speaker: Any, logits: Tensor, tokens: Tensor) -> Tensor:
         """Return log p(set | logits) in nats [..., B] of codes [B, T], given logits [..., B, V]."""
         logits = full_precision(logits)
-        said = self._membership(tokens).to(logits.dtype).expand(logits.shape)
-        return -F.binary_cross_entropy_with_logits(logits, said, reduction="none").sum(-1)
+        present = self._membership(tokens).to(logits.dtype).expand(logits.shape)
+        return -F.binary_cross_entropy_with_logits(logits, present, reduction="none").sum(-1)
 
     def sample(
         self,

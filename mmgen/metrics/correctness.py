@@ -78,7 +78,7 @@ class CodeAgreement(Metric):
         Protocol ``exact`` leaves out words that the classifier gets as input; where it gets some there is also
         ``paper``, over all words (CK 5.4; its input always matches). Captions in free words have ``free-captions``,
         over the known attributes of their examples; queries of one caption have the same pictures, which count once.
-        Captions whose words are names of attributes also have ``said-words``, over the attributes that they name.
+        Captions whose words are names of attributes also have ``caption-words``, over the attributes that they name.
         """
         hints = evaluation.questions.hints
         without_hints = queries.codes.copy()
@@ -87,9 +87,9 @@ class CodeAgreement(Metric):
             protocols = {**({"paper": queries.codes} if hints else {}), "exact": without_hints}
         else:
             protocols = {"free-captions": without_hints}
-            said = _named_attributes(evaluation, queries)
-            if said.any():
-                protocols["said-words"] = np.where(said, without_hints, np.uint8(UNKNOWN))
+            mentions = _named_attributes(evaluation, queries)
+            if mentions.any():
+                protocols["caption-words"] = np.where(mentions, without_hints, np.uint8(UNKNOWN))
         return [
             self._score_protocol(evaluation, posterior, queries, predicted, protocol, codes)
             for protocol, codes in protocols.items()
@@ -205,9 +205,9 @@ class Correctness(CodeAgreement):
 
     Queries are concepts; where captions spell the attributes, they are those of random examples. Pictures for captions
     in free words are compared with the known attributes of their examples: protocol ``free-captions``, whose queries
-    are captions. Where captions are made of the names of attributes there is also ``said-words``, over the attributes
-    that a caption names. Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and
-    words of the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given.
+    are captions. Where captions are made of the names of attributes there is also ``caption-words``, over those that a
+    caption names. Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and words of
+    the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given.
 
     Where some values are much commoner than others, ``commonest values`` is what pictures of these alone get, and
     ``balanced`` weighs all values of an attribute alike.
@@ -224,7 +224,7 @@ class Correctness(CodeAgreement):
         "exact": "How many of the given attributes the judge sees in a picture; what it is told does not count.",
         "paper": "The same with the words that the judge is told, which always match, as Cremer and Kushman count.",
         "free-captions": "Pictures are drawn for the caption of an example and compared with its known attributes.",
-        "said-words": "The same over the attributes that the caption names: how many of the words are seen.",
+        "caption-words": "The same over the attributes that the caption names: how many of the words are seen.",
         "generated-text": "Nothing is given: pictures are compared with the words that the model says of the same z.",
         "generated-text-exact": "The same without the words that the judge is told.",
     }

@@ -63,9 +63,9 @@ def test_words_said_are_scored_by_themselves() -> None:
     queries = Queries(codes, np.ones(3), 0, tokens)
     predicted = np.tile(np.array([1, 0, 0], np.uint8), (3, 4, 1))
     scores = {score.protocol: score for score in Correctness().score_codes(evaluation(), "own", queries, predicted)}
-    assert scores.keys() == {"free-captions", "said-words"}
+    assert scores.keys() == {"free-captions", "caption-words"}
     assert scores["free-captions"].value == pytest.approx(100 * (1 / 3 + 2 / 3 + 1) / 3)
-    said = scores["said-words"]
+    said = scores["caption-words"]
     assert (said.value, said.details["queries"]) == (pytest.approx(75), 2)
     assert said.by_attribute == {"Hat": 100.0, "Bald": 0.0}
     assert "commonest" not in said.details, "all words that are said are true"
