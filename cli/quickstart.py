@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from mmgen.cli._next_steps import describe_next_steps
 from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._quickstart_table import choose_columns, describe_differences, final_table, read_scores
 from mmgen.core.errors import UsageError
+from mmgen.settings.registry import format_unknown_name
 
 if TYPE_CHECKING:
     from mmgen.experiments import Stage
@@ -25,43 +27,76 @@ PICTURE = "same-words.png"
 EXPLORE = "explore.html"
 REPORT = "report.html"
 _TITLE = "What the judges say"
-_FILES_AND_POSTERIORS = {"true": ["true"], "aggregate": ["aggregate", "guided"]}
-"""Posteriors that the picture compares, by the file that holds them."""
 
 
-def plan_stages(quick: bool, seed: int) -> "tuple[Stage, ...]":
-    """Return the stages of the quickstart on digits, in order (mmgen/experiments/_quickstart.toml)."""
+@dataclass(frozen=True)
+class _Data:
+    """Data of the quickstart that need no download.
+
+    Attributes:
+        plan: Name of the list of stages.
+        compared: File and posterior of each part of the picture; the last is guided.
+        titles: Titles of parts whose posterior says too little.
+        descriptions: What the picture shows; some whole descriptions of test pictures if empty.
+    """
+
+    plan: str
+    compared: tuple[tuple[str, str], ...]
+    titles: Mapping[str, str] = field(default_factory=dict)
+    descriptions: tuple[str, ...] = ()
+
+
+_DATA = {
+    "shapes": _Data(
+        "shapes",
+        (("plain-cvae", "prior"), ("aggregate", "aggregate"), ("aggregate", "aggregate")),
+        {"plain-cvae": "A plain conditional VAE, the usual way"},
+        (
+            "shape=star colour=yellow ground=night",
+            "shape=heart colour=red",
+            "shape=moon size=small",
+            "colour=green ground=sand",
+            "size=big",
+        ),
+    ),
+    "digits": _Data("digits", (("true", "true"), ("aggregate", "aggregate"), ("aggregate", "aggregate"))),
+}
+
+
+def plan_stages(quick: bool, seed: int, data: str = "shapes") -> "tuple[Stage, ...]":
+    """Return the stages of the quickstart, in order (mmgen/experiments/_shapes.toml and _digits.toml)."""
     from mmgen.experiments import packaged_stages
 
-    return packaged_stages("quickstart", "quick" if quick else "full", {"seed": seed, "other_seed": seed ^ 1})
+    return packaged_stages(_DATA[data].plan, "quick" if quick else "full", {"seed": seed, "other_seed": seed ^ 1})
 
 
-def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
+def _draw_picture(folder: Path, chosen: _Data, guidance: str, seed: int) -> None:
     """Draw pictures of the same words from several posteriors; red frames mark errors by the judge."""
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
     from mmgen.descriptions import format_values
     from mmgen.figures.drawing.comparison import draw_comparison, explain_red_frames
-    from mmgen.generation import load
+    from mmgen.generation import load, parse_descriptions
     from mmgen.generation.classifiers import classifier_reads_samples
     from mmgen.generation.concepts import choose_concepts
     from mmgen.generation.draws import draw
 
     judge = load_classifier(folder / "judge.safetensors", "cpu")
-    models = {name: load(folder / f"{name}.safetensors") for name in _FILES_AND_POSTERIORS}
-    info = models["true"].attributes
+    models = {name: load(folder / f"{name}.safetensors") for name, _ in chosen.compared}
+    model = models["aggregate"]
+    info = model.attributes
     assert info is not None
-    with Dataset.open(folder / "digits.h5") as data:
+    with Dataset.open(model.dataset_path()) as data:
         codes = data.read_attributes(info.name, data.split("iid", "test"))
     concepts = choose_concepts(codes, 5, seed)
+    labels = [*chosen.descriptions] or [format_values(concept, info) for concept in concepts]
     draws = []
-    for name in ("true", "aggregate", "guided"):
-        posterior = "aggregate" if name == "guided" else name
-        model = models[posterior].guided(guidance, seed) if name == "guided" else models[posterior]
-        pictures = draw(model, concepts, 6, posterior=posterior, seed=seed, classifier=judge)
-        draws.append((model.posteriors[posterior].title, pictures))
-    labels = [format_values(concept, info) for concept in concepts]
-    note = explain_red_frames(judge.accuracy, classifier_reads_samples(models["true"]))
+    for number, (name, posterior) in enumerate(chosen.compared, 1):
+        model = models[name].guided(guidance, seed) if number == len(chosen.compared) else models[name]
+        words = parse_descriptions(model, chosen.descriptions) if chosen.descriptions else concepts
+        pictures = draw(model, words, 6, posterior=posterior, seed=seed, classifier=judge)
+        draws.append((chosen.titles.get(name, model.posteriors[posterior].title), pictures))
+    note = explain_red_frames(judge.accuracy, classifier_reads_samples(model))
     grid = draw_comparison(draws, labels, title="The same words, drawn from each posterior", note=note)
     grid.save(folder / PICTURE)
 
@@ -76,13 +111,13 @@ def _print_pages(folder: Path, summary: str) -> None:
     print_result(folder / REPORT)
 
 
-def _run_on_digits(output: Path | None, *, quick: bool, seed: int, jobs: int) -> None:
-    """Run the quickstart on digits that need no download."""
+def _run_on_packaged_data(data: str, output: Path | None, *, quick: bool, seed: int, jobs: int) -> None:
+    """Run the quickstart on data that need no download."""
     from mmgen.artifacts import check_replaceable
     from mmgen.cli._runs import run_stages
 
     folder = output or Path("quickstart-quick" if quick else "quickstart")
-    plan = plan_stages(quick, seed)
+    plan = plan_stages(quick, seed, data)
     guidance = next(str(stage.settings["guidance"]) for stage in plan if stage.command == "report")
     started = time.monotonic()
     with create_output_folder(folder):
@@ -90,11 +125,13 @@ def _run_on_digits(output: Path | None, *, quick: bool, seed: int, jobs: int) ->
             check_replaceable(folder / name)
         say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
         run_stages(plan, folder, jobs, "the quickstart")
-    _draw_picture(folder, guidance, seed)
+    _draw_picture(folder, _DATA[data], guidance, seed)
     scores = _read_all_scores(plan, folder)
     say("")
-    print_table(_TITLE, *final_table(scores))
-    say(describe_differences(scores))
+    columns = choose_columns(scores)
+    print_table(_TITLE, *final_table(scores, columns))
+    lines = describe_next_steps(scores) if data == "shapes" else [describe_differences(scores)]
+    say("\n".join(["What to look at next, weakest first:", *lines] if data == "shapes" else lines))
     summary = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
     _print_pages(folder, summary)
 
@@ -136,12 +173,21 @@ def _run_on_own_pictures(
 
 
 def quickstart_command(
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="NAME",
+            show_default="shapes",
+            help="shapes, drawn by mmgen, or handwritten digits, which scikit-learn carries.",
+            autocompletion=lambda: [*_DATA],
+        ),
+    ] = None,
     images: Annotated[
         Path | None,
         typer.Option(
             "--images",
             metavar="DIR",
-            show_default="digits",
             help="Your own pictures instead: a folder or zip, as make-data folder takes it, with settings by their "
             "number and size.",
         ),
@@ -169,16 +215,18 @@ def quickstart_command(
     seed: Seed = 0,
     jobs: Annotated[int | None, jobs_option("2, on one core 1", "Commands")] = None,
 ) -> None:
-    """Go from data to report in some minutes, on digits that need no download, or on your own pictures.
+    """Go from data to report in some minutes, on pictures that need no download, or on your own.
 
     Runs the commands that you would type, printing each, and ends with a table: how right and how varied pictures are
-    that are drawn from each posterior of the words. Everything made stays in a folder ("quickstart").
+    that are drawn from words in several ways. Everything made stays in a folder ("quickstart").
 
     Commands that do not wait for each other run side by side. The same command again goes on where it was interrupted.
     With --images it says first what it found, what it will do and how long that takes.
     """
     from mmgen.cli._runs import choose_job_count
 
+    if images is not None and data is not None:
+        raise UsageError(f"--data got {data} and --images got {images}, expected one of them; leave one out")
     if images is not None:
         _run_on_own_pictures(
             images,
@@ -193,4 +241,7 @@ def quickstart_command(
     for option, is_given in (("--size", size is not None), ("--drop-unreadable", drop_unreadable)):
         if is_given:
             raise UsageError(f"{option} is for your own pictures; name them with --images DIR, or leave it out")
-    _run_on_digits(output, quick=quick, seed=seed, jobs=choose_job_count(jobs))
+    data = data or "shapes"
+    if data not in _DATA:
+        raise UsageError(format_unknown_name("quickstart", data, [*_DATA]))
+    _run_on_packaged_data(data, output, quick=quick, seed=seed, jobs=choose_job_count(jobs))

@@ -18,6 +18,7 @@ WRITE = {
     "train": ["d.h5", "--objective", "elbo", "--steps", "2", *TINY],
     "train-classifier": ["d.h5", "--network", "small", "--steps", "2"],
     "fit-aggregate": ["small.safetensors", "--steps", "2", "--examples", "100"],
+    "fit-sharpener": ["small.safetensors", "--steps", "2"],
     "eval": ["small.safetensors", "--metric", "active-units"],
     "baseline": ["d.h5", "--preset", "wu/mnist"],
     "sample": ["small.safetensors", "-n", "2"],
@@ -61,7 +62,7 @@ def test_a_pipe_is_not_replaced(folder: Path, model: Path, tmp_path: Path, comma
 
 
 @pytest.mark.parametrize(
-    ("command", "name"), [("quickstart", "scores-true.jsonl"), ("quickstart", "same-words.png"),
+    ("command", "name"), [("quickstart", "scores-prior.jsonl"), ("quickstart", "same-words.png"),
                           ("reproduce", "cremer-table1-cpu.md"), ("reproduce", "cremer-table1-cpu.html")],
 )  # fmt: skip
 def test_nor_in_a_folder(tmp_path: Path, command: str, name: str) -> None:
