@@ -36,14 +36,9 @@ def listed() -> Iterator[list[str]]:
 
 
 def typed() -> Iterator[list[str]]:
-<<<<<<< HEAD
-    yield from (list(stage.arguments) for stage in quickstart.plan_stages(False, 0))
-    captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, first=np.ones((1, 1), np.uint8))
-=======
     for data in ("shapes", "digits"):
         yield from (list(stage.arguments) for stage in quickstart.plan_stages(False, 0, data))
     captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, codes=np.ones((1, 1), np.uint8))
->>>>>>> 9cdd273e (make-data shapes, and mmgen quickstart in colour)
     for attributes, said in (({"colour": ["a", "b"]}, None), ({}, captions)):
         codes = np.zeros((1, 1), np.uint8) if attributes else None
         parts = {"train": np.zeros(1, np.int64), "test": np.zeros(1, np.int64)}
