@@ -80,7 +80,7 @@ def test_an_option_that_names_a_file_which_is_not_there_is_told_as_early() -> No
 def test_showing_a_file_loads_no_torch() -> None:
     golden = sorted((Path(__file__).parents[1] / "golden").iterdir())
     shown = left_by(*(f"show {path}" for path in golden if path.suffix in (".h5", ".safetensors")))
-    assert len(shown) == 7
+    assert len(shown) == 8
     for left in shown:
         assert left.said == ""
         assert "numpy" in left.loaded and not left.loaded & {"torch", "matplotlib"}
