@@ -19,7 +19,7 @@ PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
-quickstart: $(VENV)/.installed  ## Install into .venv, then go from data to report on shapes that mmgen draws (some minutes)
+quickstart: $(VENV)/.installed  ## Install into .venv, then go from data to report on bundled digits (some minutes)
 	$(BIN)/mmgen quickstart $(QUICKSTART_OPTIONS)
 
 test: $(VENV)/.installed-dev  ## Install into .venv with what testing needs, then run the fast tests

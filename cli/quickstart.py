@@ -63,7 +63,7 @@ _DATA = {
 }
 
 
-def plan_stages(quick: bool, seed: int, data: str = "shapes") -> "tuple[Stage, ...]":
+def plan_stages(quick: bool, seed: int, data: str = "digits") -> "tuple[Stage, ...]":
     """Return the stages of the quickstart, in order (mmgen/experiments/_shapes.toml and _digits.toml)."""
     from mmgen.experiments import packaged_stages
 
@@ -178,8 +178,8 @@ def quickstart_command(
         typer.Option(
             "--data",
             metavar="NAME",
-            show_default="shapes",
-            help="shapes, drawn by mmgen, or handwritten digits, which scikit-learn carries.",
+            show_default="digits",
+            help="digits, handwritten, which scikit-learn carries, or shapes in colours, which mmgen draws.",
             autocompletion=lambda: [*_DATA],
         ),
     ] = None,
@@ -241,7 +241,7 @@ def quickstart_command(
     for option, is_given in (("--size", size is not None), ("--drop-unreadable", drop_unreadable)):
         if is_given:
             raise UsageError(f"{option} is for your own pictures; name them with --images DIR, or leave it out")
-    data = data or "shapes"
+    data = data or "digits"
     if data not in _DATA:
         raise UsageError(format_unknown_name("quickstart", data, [*_DATA]))
     _run_on_packaged_data(data, output, quick=quick, seed=seed, jobs=choose_job_count(jobs))

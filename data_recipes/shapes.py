@@ -104,8 +104,8 @@ _FACTORS = {
 class Shapes(Recipe):
     """Coloured shapes on coloured grounds, 288 combinations of attributes, with a sentence: "a small red star on sand".
 
-    Labels are uniform. The shape's radius deviates by up to a tenth, its rotation by up to 25 degrees, and its place
-    is uniform where all of it lies on the picture. Edges are antialiased; a shade and a shadow give it some depth.
+    Labels are uniform. The shape's radius deviates by up to a tenth; rotation and place are uniform, as ``spread``
+    says, and all of the shape lies on the picture. Edges are antialiased; a shade and a shadow give it some depth.
     Nothing is read or downloaded.
     """
 
@@ -114,6 +114,9 @@ class Shapes(Recipe):
 
     number: Annotated[int, Field(ge=1)] = 6_000
     """Pictures to draw."""
+
+    spread: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """Share of the free place and of 25 degrees of rotation, either way, that shapes vary by; 0: all in the middle."""
 
     name: ClassVar[str] = "shapes"
 
@@ -124,9 +127,9 @@ class Shapes(Recipe):
         codes = np.stack([random_choices(draw[name], len(values)) for name, values in _WORDS.items()], 1)
         share = np.array([*_SIZES.values()])[codes[:, 2]]
         radius = self.size * share * (1 + _SIZE_SPREAD * (2 * random_uniforms(draw["radius"]) - 1))
-        angle = _TURN * (2 * random_uniforms(draw["angle"]) - 1)
-        free = self.size - 2 * _MARGIN * radius
-        centre = [_MARGIN * radius + free * random_uniforms(draw[axis]) for axis in "xy"]
+        angle = self.spread * _TURN * (2 * random_uniforms(draw["angle"]) - 1)
+        free = self.spread * (self.size - 2 * _MARGIN * radius)
+        centre = [self.size / 2 + free * (random_uniforms(draw[axis]) - 0.5) for axis in "xy"]
         pictures = np.stack([self._draw(*one) for one in zip(codes, radius, angle, *centre, strict=True)])
         values = {"radius": radius, "angle": angle, "centre_x": centre[0], "centre_y": centre[1]}
         factors: dict[str, NDArray[Any]] = {name: value.astype(np.float32) for name, value in values.items()}
