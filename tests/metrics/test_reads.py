@@ -38,7 +38,7 @@ def listed() -> Iterator[list[str]]:
 def typed() -> Iterator[list[str]]:
     for data in ("shapes", "digits"):
         yield from (list(stage.arguments) for stage in quickstart.plan_stages(False, 0, data))
-    captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, codes=np.ones((1, 1), np.uint8))
+    captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, first=np.ones((1, 1), np.uint8))
     for attributes, said in (({"colour": ["a", "b"]}, None), ({}, captions)):
         codes = np.zeros((1, 1), np.uint8) if attributes else None
         parts = {"train": np.zeros(1, np.int64), "test": np.zeros(1, np.int64)}
