@@ -40,8 +40,8 @@ def complete_sharpening_settings(values: dict[str, Any], loaded: TrainedModel) -
     """
     conditional = loaded.model.conditional_on and loaded.fitted is None
     usual = "prior" if conditional else loaded.posteriors.default
-    data = loaded.settings.data.model_dump(mode="json")
-    settings = validate(SharpeningSettings, merge({"posterior": usual, "data": data}, values))
+    defaults = SharpeningSettings(posterior=usual, data=loaded.settings.data).model_dump(mode="json")
+    settings = validate(SharpeningSettings, merge(defaults, values))
     if settings.posterior not in loaded.posteriors:
         raise UsageError(format_unknown_name("posterior", settings.posterior, [*loaded.posteriors]))
     return settings

@@ -44,8 +44,8 @@ class SharpenerSettings(Settings):
     """Steps between penalties, each of which counts as many times."""
 
 
-def _default_training(**changes: Any) -> TrainingSettings:
-    common: dict[str, Any] = {
+def _default_training() -> TrainingSettings:
+    values: dict[str, Any] = {
         "steps": 3_000,
         "batch": 16,
         "learning_rate": 2e-4,
@@ -55,7 +55,7 @@ def _default_training(**changes: Any) -> TrainingSettings:
         "validate_every": 500,
         "validation_examples": 512,
     }
-    return TrainingSettings(**common | changes)
+    return TrainingSettings(**values)
 
 
 class SharpeningSettings(Settings):

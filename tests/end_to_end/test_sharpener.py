@@ -130,6 +130,8 @@ def test_mistakes_get_a_sentence(
 
 def test_settings_are_printed(made: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(made)
-    code, out, _ = call("fit-sharpener", "m-aggregate-gaussian.safetensors", "--dry-run")
+    code, out, _ = call("fit-sharpener", "m-aggregate-gaussian.safetensors", "--steps", "7", "--dry-run")
     settings = json.loads(out)
+    training = settings["training"]
+    assert (training["steps"], training["learning_rate"], training["average"]) == (7, 2e-4, 0.999)
     assert code == 0 and settings["posterior"] == "aggregate" and settings["sharpener"]["low_pass_weight"] == 10
