@@ -2,6 +2,7 @@
 
 References:
     Generating Images from Captions with Attention (Mansimov et al., 2016), arXiv:1511.02793, Section 4
+    Image-to-Image Translation with Conditional Adversarial Networks (Isola et al., 2017), arXiv:1611.07004: patches
     cGANs with Projection Discriminator (Miyato, Koyama, 2018), arXiv:1802.05637
     FiLM: Visual Reasoning with a General Conditioning Layer (Perez et al., 2018), arXiv:1709.07871
 """
@@ -125,7 +126,8 @@ class Sharpener(nn.Module):
 
 
 class Discriminator(nn.Module):
-    """Discriminator of real and sharpened pictures: a convolutional network with a projection of the words.
+    """Discriminator of real and sharpened pictures: a convolutional network that looks at patches, with a projection
+    of the words.
 
     Args:
         shape: (C, H, W) of the pictures.
@@ -143,13 +145,17 @@ class Discriminator(nn.Module):
         for before, after in zip(widths, [*widths[1:], widths[-1]], strict=True):
             layers += [nn.Conv2d(before, after, 4, stride=2, padding=1), nn.LeakyReLU(0.2)]
         self.layers = nn.Sequential(*layers)
+        for layer in self.layers:  # torch's own first weights shrink features by layers, and nothing is learned
+            if isinstance(layer, nn.Conv2d) and layer.bias is not None:
+                nn.init.kaiming_normal_(layer.weight, 0.2)
+                nn.init.zeros_(layer.bias)
         self.reader = _WordReader(described, settings)
         self.output = nn.Linear(widths[-1], 1)
         self.projection = nn.Linear(settings.words, widths[-1], bias=False)
 
     def forward(self, pictures: Tensor, words: Batch | None = None) -> Tensor:
-        """Return a number [B] for each picture [B, C, H, W]: the higher, the more real it looks for its words."""
-        features = self.layers(pictures - 0.5).mean((2, 3))
-        match = (features * self.projection(self.reader(words, len(pictures)))).sum(1)
-        value: Tensor = self.output(features)[:, 0] + match
+        """Return a number [B, P] for each patch of pictures [B, C, H, W]: the higher, the more real it looks."""
+        features = self.layers(pictures - 0.5).flatten(2).transpose(1, 2)  # [B, P, F]
+        match = (features * self.projection(self.reader(words, len(pictures)))[:, None]).sum(2)
+        value: Tensor = self.output(features)[..., 0] + match
         return value.float()

@@ -38,7 +38,7 @@ class SharpenerSettings(Settings):
     place."""
     low_pass_side: Count = 8
     """Side of the low-passed pictures in pixels."""
-    r1_weight: Weight = 1.0
+    r1_weight: Weight = 0.05
     """Weight gamma of the penalty gamma / 2 |grad D|^2 at real pictures (Mescheder et al., 2018)."""
     r1_every: Count = 16
     """Steps between penalties, each of which counts as many times."""

@@ -27,7 +27,8 @@ class SharpeningTask(Task):
     .. math:: G: \; D(G(b, y), y) - \lambda \, |L(G(b, y)) - L(b)|_1, \quad
               D: \; \min(0, D(x, y) - 1) + \min(0, -D(G(b, y), y) - 1) - \tfrac\gamma2 |\nabla_x D(x, y)|^2
 
-    L averages over cells, so that what is seen from afar stays as it was.
+    L averages over cells, so that what is seen from afar stays as it was. D has a value for each patch of a picture,
+    over which values and hinges are averaged.
 
     Args:
         sharpener: G.
@@ -85,7 +86,7 @@ class SharpeningTask(Task):
 
     def _value_of_sharpener(self, pictures: Tensor, words: Batch, noise: Tensor | None) -> Bound:
         sharpened = self.sharpener(pictures, words, noise)
-        realism = self.discriminator(sharpened, words)
+        realism = self.discriminator(sharpened, words).mean(1)
         moved = (self._low_pass(sharpened) - self._low_pass(pictures)).abs().flatten(1).mean(1)
         value = realism - self.settings.low_pass_weight * moved
         return Bound(value, {"D(sharpened)": realism, "low-pass difference": moved})
@@ -94,10 +95,10 @@ class SharpeningTask(Task):
         penalised = step is not None and self.settings.r1_weight > 0 and step % self.settings.r1_every == 0
         real = real.to(sharpened.dtype).detach().requires_grad_(penalised)
         of_real, of_sharpened = self.discriminator(real, words), self.discriminator(sharpened, words)
-        value = -F.relu(1 - of_real) - F.relu(1 + of_sharpened)
-        terms = {"D(real)": of_real.detach(), "D(sharpened)": of_sharpened.detach()}
+        value = (-F.relu(1 - of_real) - F.relu(1 + of_sharpened)).mean(1)
+        terms = {"D(real)": of_real.detach().mean(1), "D(sharpened)": of_sharpened.detach().mean(1)}
         if penalised:
-            (slope,) = torch.autograd.grad(of_real.sum(), real, create_graph=True)
+            (slope,) = torch.autograd.grad(of_real.mean(1).sum(), real, create_graph=True)
             value = value - self.settings.r1_every * self.settings.r1_weight / 2 * slope.square().flatten(1).sum(1)
         return Bound(value, terms)
 

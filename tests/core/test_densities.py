@@ -65,7 +65,9 @@ DENSE = [name for name in mmgen.likelihoods.names() if issubclass(mmgen.likeliho
 
 
 def test_likelihoods_that_are_not_dense_are_tested_elsewhere() -> None:
-    assert set(mmgen.likelihoods.names()) - set(DENSE) == {"autoregressive"}, "see test_text.py"
+    assert set(mmgen.likelihoods.names()) - set(DENSE) == {"autoregressive", "word-set"}, (
+        "see test_text.py and test_word_set.py"
+    )
 
 
 @pytest.mark.parametrize("name", DENSE)

@@ -262,6 +262,9 @@ def test_every_preset_validates_and_builds(name: str) -> None:
         },
     }
 
+    if name.startswith("wu/translation"):  # of sentences alone
+        words = {"kind": "text", "vocabulary": ("<unk>", "a", "dog"), "length": 3}
+        with_data["data"] = {"modalities": {"en": words, "de": words, "vi": words}, "main": "en"}
     if name == "flow/autoencoder":  # which the user completes with weights, or with pixels
         with_data["model"] = {**with_data["model"], "codec": {"name": "pixels"}}
     settings = read_experiment(with_data)

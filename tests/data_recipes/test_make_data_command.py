@@ -74,7 +74,7 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
         (
             ["two-objects", "--grey"],
             2,
-            "two-objects has no --grey, which is for fashion-mnist, folder, hub, mnist, mnist-2bit, ",
+            "two-objects has no --grey, which is for coco-captions, fashion-mnist, folder, hub, mnist, mnist-2bit, ",
         ),
         (["celeba-18", "--drop-faceless"], 2, "celeba-18 has no --drop-faceless, which is for celeba-transforms; "),
         (["celeba-18", "--set", "sigma=2"], 2, "celeba-18 has no setting sigma, which is for celeba-transforms; "),

@@ -29,7 +29,7 @@ IMAGE = ImageDescription(name="image", shape=(1, 6, 6), layout="bytes")
 class Noisy:
     """A modality whose decoder gives its means; draws differ a little."""
 
-    def mean(self, parameters: Tensor) -> Tensor:
+    def typical(self, parameters: Tensor) -> Tensor:
         return parameters
 
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -65,6 +65,7 @@ class FlatLoaded:
     text: Any = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     guidance: Guidance = field(default_factory=Guidance)
+    sharpener: None = None
 
     @property
     def images(self) -> dict[str, ImageDescription]:

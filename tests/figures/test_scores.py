@@ -81,12 +81,13 @@ def test_every_published_number_says_which_data_it_is_about() -> None:
     from mmgen import data_recipes
 
     for published in (*published_tables(), *published_classifiers()):
-        assert published.settings.keys() & {"size", "network", "orientations", "side"}
+        assert published.settings.keys() & {"size", "network", "orientations", "side", "languages"}
         known = data_recipes.get(published.recipe).model_fields
         assert set(published.settings) <= set(known)
         chosen = {"binarise": "dynamic"} if published.source.startswith("BGS") else {}
         chosen |= {"network": published.settings["network"]} if published.recipe == "planetoid" else {}
         chosen |= {"pictures": published.settings["pictures"]} if published.recipe == "patches" else {}
+        chosen |= dict(published.settings) if published.recipe == "parallel-text" else {}
         own = {"recipe": published.recipe} | {key: known[key].default for key in published.settings} | chosen
         assert published.differences(own) == []
         for key in published.settings:
@@ -220,7 +221,9 @@ def test_published_tables_are_whole() -> None:
             assert len(row["values"]) == len(table.columns)
             assert len(row.get("spread", table.columns)) == len(table.columns)
             assert row["unit"] in (
-                ("%", "nats", "factors") if "metric" in row else ("%", "nats squared", "parameters", "units", "bits")
+                ("%", "nats", "factors")
+                if "metric" in row
+                else ("%", "nats", "nats squared", "parameters", "units", "bits")
             )
     assert published_classifiers()[0].accuracy["digit"] == 91.18
 

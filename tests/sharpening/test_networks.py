@@ -99,7 +99,7 @@ class _Linear(Discriminator):
         self.slope = torch.nn.Parameter(torch.tensor(slope))
 
     def forward(self, pictures: Tensor, words: Batch | None = None) -> Tensor:
-        return self.slope * pictures.flatten(1).sum(1)
+        return self.slope * pictures.flatten(1).sum(1, keepdim=True)
 
 
 def task_with(slope: float, drawn: Tensor, **changes: float) -> SharpeningTask:
@@ -166,5 +166,5 @@ def test_words_are_hidden_at_the_share_of_the_settings() -> None:
 def test_the_discriminator_reads_words() -> None:
     discriminator = build_discriminator(settings())
     pictures = torch.rand(4, 3, 16, 16)
-    assert discriminator(pictures, words()).shape == (4,)
+    assert discriminator(pictures, words()).shape == (4, 16)
     assert not torch.allclose(discriminator(pictures, words()), discriminator(pictures))
