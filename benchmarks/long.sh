@@ -152,3 +152,18 @@ if [ -n "${TWEMOJI:-}" ]; then
     [ -f twemoji-words.h5 ] || python "$here/twemoji_words.py" "$TWEMOJI" twemoji-words.h5
     mmgen reproduce "$here/twemoji-words.toml" --data twemoji-words.h5 --seeds 3
 fi
+
+# Sharpened pictures of Two Objects, three seeds, after the block of Two Objects above: an hour of one core.
+if [ -f two-50-realnvp.safetensors ]; then
+    for seed in 0 1 2; do
+        sharp="two-50-sharp-$seed"
+        mmgen fit-sharpener two-50-realnvp.safetensors --seed "$seed" -o "$sharp.safetensors"
+        [ -f "$sharp.jsonl" ] || mmgen eval "$sharp.safetensors" --judge two-judge.safetensors --judge two-second-judge.safetensors \
+            --queries 1000 --draws 6 -m correctness -m binding -m kid -m recall -m copies -o "$sharp.jsonl"
+    done
+fi
+
+# The quickstart in colour: shapes that mmgen draws, three seeds.
+for seed in 0 1 2; do
+    mmgen quickstart --data shapes --seed "$seed" -o "shapes-$seed"
+done
