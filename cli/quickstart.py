@@ -13,7 +13,14 @@ from mmgen.cli._console import follow, print_result, print_table, say
 from mmgen.cli._folders import create_output_folder
 from mmgen.cli._next_steps import describe_next_steps
 from mmgen.cli._options import Seed, jobs_option, output_option
-from mmgen.cli._quickstart_table import choose_columns, describe_differences, final_table, read_scores
+from mmgen.cli._quickstart_table import (
+    COLUMNS,
+    Columns,
+    choose_columns,
+    describe_differences,
+    final_table,
+    read_scores,
+)
 from mmgen.core.errors import UsageError
 from mmgen.settings.registry import format_unknown_name
 
@@ -38,12 +45,14 @@ class _Data:
         compared: File and posterior of each part of the picture; the last is guided.
         titles: Titles of parts whose posterior says too little.
         descriptions: What the picture shows; some whole descriptions of test pictures if empty.
+        columns: Columns of the table, and differences below it; None for those that scores have, and next steps.
     """
 
     plan: str
     compared: tuple[tuple[str, str], ...]
     titles: Mapping[str, str] = field(default_factory=dict)
     descriptions: tuple[str, ...] = ()
+    columns: Columns | None = None
 
 
 _DATA = {
@@ -59,7 +68,9 @@ _DATA = {
             "size=big",
         ),
     ),
-    "digits": _Data("digits", (("true", "true"), ("aggregate", "aggregate"), ("aggregate", "aggregate"))),
+    "digits": _Data(
+        "digits", (("true", "true"), ("aggregate", "aggregate"), ("aggregate", "aggregate")), columns=COLUMNS
+    ),
 }
 
 
@@ -128,10 +139,12 @@ def _run_on_packaged_data(data: str, output: Path | None, *, quick: bool, seed: 
     _draw_picture(folder, _DATA[data], guidance, seed)
     scores = _read_all_scores(plan, folder)
     say("")
-    columns = choose_columns(scores)
-    print_table(_TITLE, *final_table(scores, columns))
-    lines = describe_next_steps(scores) if data == "shapes" else [describe_differences(scores)]
-    say("\n".join(["What to look at next, weakest first:", *lines] if data == "shapes" else lines))
+    chosen = _DATA[data]
+    print_table(_TITLE, *final_table(scores, chosen.columns or choose_columns(scores)))
+    if chosen.columns:
+        say(describe_differences(scores))
+    elif lines := describe_next_steps(scores):
+        say("\n".join(["What to look at next, weakest first:", *lines]))
     summary = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
     _print_pages(folder, summary)
 
