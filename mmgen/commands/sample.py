@@ -107,6 +107,10 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         loaded = load(path_of(self.model), self.device).guided(self.guidance, self.seed)
         for notice in loaded.notices:
             self.watch.say(notice)
+        if loaded.sharpener is not None and self.mean is False:
+            raise UsageError(
+                f"--sampled got {path_of(self.model)}, whose sharpened pictures have no noise of pixels; leave it out"
+            )
         return loaded
 
     @cached_property

@@ -72,6 +72,14 @@ def fit_sharpener(
     loaded = load(source_path)
     if loaded.sharpener is not None:
         raise UsageError(f"{source_path} is a sharpener already, expected a model or aggregate; give that")
+    if loaded.image is not None and loaded.image.name not in loaded.model.generates:
+        raise UsageError(
+            f"{source_path} does not draw {loaded.image.name}, so there is nothing to sharpen; use another"
+        )
+    if settings.sharpener.reconstructed == 1 and settings.posterior != loaded.posteriors.default:
+        raise UsageError(
+            f"--posterior got {settings.posterior}, which sharpener.reconstructed=1 never draws from; leave one out"
+        )
     parents = {loaded.header.kind: source_path, "model": loaded.model_path, "dataset": dataset_path}
     check_output(out, "sharpener", *parents.values())
     build_sharpener(settings)  # refuses data without such pictures before any work

@@ -8,6 +8,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
 from mmgen.evaluation.needs import Need
+from mmgen.results.naming import RETRIEVAL
 from mmgen.results.score import Better, ExampleValues, Score
 from mmgen.settings.plugins import to_kebab_case
 
@@ -134,7 +135,8 @@ class Metric(ABC):
             protocol=protocol,
             judge_accuracy=(judge.accuracy or None) if judge else None,
             ids={**evaluation.content_ids, **({"judge": judge.content_id} if judge else {}), **(ids or {})},
-            sharpened=self.examines_pictures and evaluation.loaded.sharpener is not None,
+            # Retrieval returns training pictures, which nothing sharpens.
+            sharpened=self.examines_pictures and evaluation.loaded.sharpener is not None and posterior != RETRIEVAL,
             points=points,
             by_attribute=dict(by_attribute or {}),
             warnings=warnings,

@@ -8,6 +8,7 @@ References:
 
 from collections import Counter
 from collections.abc import Generator, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -42,11 +43,7 @@ _UNMATCHED = "<?>"
 
 def _missing_library(evaluation: "Evaluation") -> str:
     """Return a reason if sacrebleu is not installed; else ""."""
-    try:
-        import sacrebleu  # noqa: F401
-    except ImportError:
-        return f"needs sacrebleu; {how_to_install('translation')}"
-    return ""
+    return "" if find_spec("sacrebleu") else f"needs sacrebleu; {how_to_install('translation')}"
 
 
 def _unread_sentences(evaluation: "Evaluation") -> str:

@@ -103,8 +103,8 @@ class Sharpener(nn.Module):
         self.first = nn.Conv2d(channels, settings.width, 5, padding=2)
         self.blocks = nn.ModuleList(_Block(settings.width, settings.words) for _ in range(settings.blocks))
         self.last = nn.Conv2d(settings.width, shape[0] * self.factor**2, 5, padding=2)
-        nn.init.zeros_(self.last.weight)
-        nn.init.zeros_(self.last.bias)  # type: ignore[arg-type]
+        for parameter in self.last.parameters():
+            nn.init.zeros_(parameter)
 
     def forward(self, pictures: Tensor, words: Batch | None = None, noise: Tensor | None = None) -> Tensor:
         """Return sharpened pictures [B, C, H, W] in [0, 1].

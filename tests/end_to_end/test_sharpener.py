@@ -116,6 +116,10 @@ def test_a_sharpener_of_the_model_alone(made: Path) -> None:
         ([FILE], "is a sharpener already"),
         (["m.safetensors", "--posterior", "agregate"], "posterior"),
         (["m.safetensors", "--set", "sharpener.widht=3"], "width"),
+        (
+            ["m-aggregate-gaussian.safetensors", "-p", "prior", "--set", "sharpener.reconstructed=1"],
+            "--posterior got prior",
+        ),
         (["d.h5"], "expected"),
         (["m.safetensors", "-o", "d.h5"], "d.h5"),
     ],
@@ -126,6 +130,20 @@ def test_mistakes_get_a_sentence(
     monkeypatch.chdir(made)
     code, out, err = call("fit-sharpener", *arguments, "--steps", "1", *TINY)
     assert code in (1, 2) and not out and words in err and "Traceback" not in err
+
+
+def test_draws_of_pixels_are_refused(made: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made)
+    code, _, err = call("sample", FILE, "--given", "colour_1=red", "--sampled", "-o", "noise.png")
+    assert code == 2 and "have no noise of pixels" in err and not Path("noise.png").exists()
+
+
+def test_retrieved_pictures_are_not_called_sharpened(made: Path) -> None:
+    options = ["-m", "correctness", "--queries", "4", "--draws", "2", "--judge", "judge.safetensors", "--device", "cpu"]
+    program(made, "eval", FILE, "--posterior", "retrieval", "--posterior", "aggregate", *options, "-o", "both.jsonl")
+    scores = read_scores(made / "both.jsonl")
+    assert {score.posterior for score in scores if not score.sharpened} == {"retrieval"}
+    assert {score.posterior for score in scores if score.sharpened} == {"aggregate"}
 
 
 def test_settings_are_printed(made: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
