@@ -12,7 +12,7 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import DataSettings, Model
 from mmgen.posteriors._aggregate import Aggregate
 from mmgen.posteriors._posterior import Posterior
-from mmgen.results.naming import LEARNED_PRIOR, Weights, posterior_name, posterior_title
+from mmgen.results.naming import LEARNED_PRIOR, Weights, plain_posterior_name, posterior_name, posterior_title
 
 __all__ = ["Encoder", "Fitted", "Prior", "Recombined"]
 
@@ -151,6 +151,10 @@ class Fitted(Posterior):
     @property
     def title(self) -> str:
         return posterior_title(self.name, **self.weights, given=self.aggregate.given)
+
+    @property
+    def plain_name(self) -> str:
+        return plain_posterior_name(self.name, **self.weights, given=self.aggregate.given)
 
     def condition_on(self, expression: Expression | None) -> Posterior:
         if expression is not None and expression.operators & {*OPERATORS}:

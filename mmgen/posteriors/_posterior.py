@@ -15,7 +15,7 @@ from mmgen.core.memory import check_memory
 from mmgen.descriptions import Expression
 from mmgen.posteriors._arrays import latents_from
 from mmgen.posteriors._guidance import Guidance
-from mmgen.results.naming import GuidanceReport, Weights, posterior_name, posterior_title
+from mmgen.results.naming import GuidanceReport, Weights, plain_posterior_name, posterior_name, posterior_title
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count
 from mmgen.settings.registry import format_unknown_name
@@ -124,6 +124,11 @@ class Posterior(ABC):
         """Name with an explanation, for headings: "q_agg: fitted to the aggregate"."""
         return posterior_title(self.name, **self.weights)
 
+    @property
+    def plain_name(self) -> str:
+        """Name in plain words, without formulas: "where real pictures lie"; the title belongs beneath it."""
+        return plain_posterior_name(self.name, **self.weights)
+
     def select_words(self, points: Batch, name: str | None) -> Batch:
         """Return the modalities of examples that condition the density; ``name`` is the modality to evaluate."""
         return points
@@ -170,6 +175,10 @@ class GuidedPosterior(Posterior):
     @property
     def title(self) -> str:
         return posterior_title(self.base, **self.weights)
+
+    @property
+    def plain_name(self) -> str:
+        return plain_posterior_name(self.base, **self.weights)
 
     def select_words(self, points: Batch, name: str | None) -> Batch:
         return self._base.select_words(points, name)

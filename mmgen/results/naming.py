@@ -14,6 +14,7 @@ __all__ = [
     "Weights",
     "format_weight",
     "guidance_label",
+    "plain_posterior_name",
     "posterior_name",
     "posterior_title",
 ]
@@ -32,6 +33,12 @@ _ABOUT = {
     "prior": "prior", "own": "the model's own", "image": "of images", "scan": "SCAN's, which covers q(z|x)",
     "aggregate": "fitted to the aggregate", LEARNED_PRIOR: LEARNED_PRIOR,
     RETRIEVAL: "training pictures whose words fit best",
+}  # fmt: skip
+_PLAIN = {
+    "prior": "no words", "own": "what the encoder makes of the words", "true": "what the model believes",
+    "aggregate": "where real pictures lie", "image": "what the encoder sees in the picture",
+    "scan": "where SCAN expects pictures", LEARNED_PRIOR: "where all real pictures lie",
+    RETRIEVAL: "real pictures with these words",
 }  # fmt: skip
 
 
@@ -137,6 +144,34 @@ def posterior_title(
         if method.startswith("gradient"):
             about = f"{base} with the gradient of {format_weight(guidance)} log p(y|z) on the path of its draws"
     return f"{name}: {about}" if about else name
+
+
+def plain_posterior_name(
+    posterior: str,
+    text_weight: float | None = None,
+    guidance: float = 0.0,
+    method: str = "",
+    *,
+    given: str | None = None,
+) -> str:
+    """Return the name of a posterior in plain words, without formulas; arguments as in :func:`posterior_name`.
+
+    Different posteriors can have the same plain name, so :func:`posterior_title` belongs beneath it.
+
+    Example:
+        >>> plain_posterior_name("true", 1.0), plain_posterior_name("true", 300.0)
+        ('what the model believes', 'what the model believes, words counting 300 times')
+        >>> plain_posterior_name("aggregate"), plain_posterior_name("aggregate", guidance=3.0)
+        ('where real pictures lie', 'where real pictures lie, and the model agrees')
+    """
+    name = _PLAIN.get(posterior, posterior)
+    if given == "nothing" and posterior in ("aggregate", "true"):
+        name = _PLAIN[LEARNED_PRIOR if posterior == "aggregate" else "prior"]
+    elif posterior == "true" and text_weight not in (None, 1):
+        name += f", words counting {format_weight(text_weight or 0.0)} times"
+    if not guidance:
+        return name
+    return f"{name}, pushed towards the words" if method.startswith("cfg") else f"{name}, and the model agrees"
 
 
 @dataclass(frozen=True)

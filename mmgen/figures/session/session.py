@@ -57,6 +57,13 @@ class Source:
     folded: bool = False
 
     @property
+    def plain_name(self) -> str:
+        """Name in plain words: "where real pictures lie"; ``name`` belongs beneath it."""
+        if self.loaded.model.conditional_on and not self.loaded.posteriors[self.posterior].is_fitted:
+            return "the words go to the decoder"
+        return self.loaded.posteriors[self.posterior].plain_name
+
+    @property
     def rank(self) -> int:
         """Sort key of posteriors: guided ones, then fits to encodings, fits to the exact posterior, the encoder."""
         if self.loaded.guidance:
