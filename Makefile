@@ -14,7 +14,7 @@ TESTED := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python
 # In the order of their names: xdist would put files with few tests last, and those take longest, while one core waits.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help quickstart test test-all lint format types docs clean
+.PHONY: help quickstart test test-all lint format types docs site clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -41,6 +41,9 @@ types: $(VENV)/.installed-dev  ## Types
 
 docs: $(VENV)/.installed-dev  ## Regenerate the generated pages
 	$(BIN)/python docs/generate.py
+
+site: $(VENV)/.installed-dev  ## Build the pages as a site with search into build/site, and check every link
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## Remove what was built, not what was made
 	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

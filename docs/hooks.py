@@ -1,0 +1,146 @@
+"""Turns the pages of the repository into a site; ``mkdocs.yml`` names it.
+
+``docs/README.md`` is the navigation: a heading a group, a line a page. Pages outside ``docs`` and the notebook become
+pages of the site, links between all of them keep working on a forge, and other files that pages link to come along.
+"""
+
+import json
+import os
+import posixpath
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+OUTSIDE = {
+    "README.md": "overview.md",
+    "benchmarks/RESULTS.md": "results.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "docs/notebook.ipynb": "notebook.md",
+}
+ORIGIN = {page: path for path, page in OUTSIDE.items()}
+
+
+def to_page(path: str) -> str:
+    """Return where the site has a file of the repository."""
+    return OUTSIDE.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else f"files/{path}.txt")
+
+
+def navigation(index: str) -> list[dict[str, Any]]:
+    """Read groups and pages from an index: ``## Group``, ``### Group within``, ``* [Title](page): what it is``."""
+    groups: list[dict[str, Any]] = [{"All pages": "README.md"}]
+    for line in index.splitlines():
+        if heading := re.fullmatch(r"(##+) (.+)", line):
+            pages: list[dict[str, Any]] = []
+            (groups if heading[1] == "##" else next(iter(groups[-1].values()))).append({heading[2]: pages})
+        elif entry := re.match(r"\* \[(.+?)\]\(([^)#]+)\)", line):
+            pages.append({entry[1].replace("`", ""): to_page(posixpath.normpath(f"docs/{entry[2]}"))})
+    return groups
+
+
+def notebook_page(notebook: dict[str, Any]) -> str:
+    """Write the cells of a notebook and what they show as Markdown."""
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            if "image/png" in data:
+                parts.append(f"![What the cell shows](data:image/png;base64,{data['image/png'].strip()})")
+            else:
+                parts.append(data.get("text/html") or f"```text\n{''.join(data['text/plain'])}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Take the navigation from the index."""
+    config.nav = navigation((ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that lie outside ``docs``, and the notebook."""
+    for path, page in OUTSIDE.items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        text = notebook_page(json.loads(text)) if path.endswith(".ipynb") else text
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def rewrite_links(markdown: str, page: str) -> tuple[str, dict[str, Path]]:
+    """Turn links of a page between files of the repository into links of the site, and return what they lead to."""
+    folder, needed = posixpath.dirname(ORIGIN.get(page, f"docs/{page}")), {}
+
+    def link(match: re.Match[str]) -> str:
+        target, hash_, anchor = match[1].partition("#")
+        path = posixpath.normpath(posixpath.join(folder, target))
+        if not target or urlsplit(target).scheme or not (ROOT / path).is_file():
+            return match[0]
+        there = to_page(path)
+        needed[there] = ROOT / path
+        return f"]({posixpath.relpath(there, posixpath.dirname(page) or '.')}{hash_}{anchor})"
+
+    parts = re.split(r"(^```.*?^```$|`[^`\n]+`)", markdown, flags=re.S | re.M)  # code stays as it is
+    text = "".join(part if n % 2 else re.sub(r"\]\(([^)\s]+)\)", link, part) for n, part in enumerate(parts))
+    return text, needed
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Rewrite the links of a page, and take in other files that they lead to."""
+    text, needed = rewrite_links(markdown, page.file.src_uri)
+    for there, path in needed.items():
+        if files.get_file_from_path(there) is None:
+            files.append(File.generated(config, there, abs_src_path=str(path)))
+    return text
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Drop the backslashes of bars in code within tables, as forges do."""
+    return re.sub(r"<td.*?</td>", lambda cell: cell[0].replace(r"\|", "|"), html, flags=re.S)
+
+
+class Links(HTMLParser):
+    """Collect what a page of the site links to, what it loads, and the names in it that links may end with."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.names: set[str] = {""}
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep names and addresses of one tag."""
+        found = dict(attrs)
+        self.names |= {found.get("id") or "", found.get("name") or ""}
+        for address in filter(None, (found.get("href"), found.get("src"))):
+            (self.links if tag == "a" else self.loaded).append(address)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Refuse a site with a link that leads nowhere, or with a page that loads something from another host."""
+    site = Path(config.site_dir)
+    pages = {page: Links(page) for page in sorted(site.rglob("*.html")) if page.name != "404.html"}
+    faults = []
+    for page, found in pages.items():
+        for address in [*found.links, *found.loaded]:
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                if address in found.loaded and parts.scheme != "data":
+                    faults.append(f"{page.relative_to(site)} loads {address}")
+                continue
+            there = Path(os.path.normpath(page.parent / unquote(parts.path))) if parts.path else page
+            there = there / "index.html" if there.is_dir() else there
+            if not there.is_file() or (there in pages and unquote(parts.fragment) not in pages[there].names):
+                faults.append(f"{page.relative_to(site)} links to {address}, which is not there")
+    if faults:
+        raise PluginError("\n".join(faults))
