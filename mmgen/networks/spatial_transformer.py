@@ -36,6 +36,8 @@ class SpatialTransformer(ImageNetwork):
     """Hidden widths of the networks that draw and that place."""
     background: float = -6.0
     """Decoder output where nothing is drawn, at first: a logit, so the probability of ink is 0.2 %."""
+    grounds: bool = False
+    """Whether z decides the colour of the canvas too: for one object on an even ground of several colours."""
     patch: Size = 4
     """Side of the patches that the encoder folds into channels."""
     channels: tuple[Size, ...] = (32, 64, 128)
@@ -52,7 +54,9 @@ class SpatialTransformer(ImageNetwork):
         return strided.encoder(shape)
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        return _DrawAndPlace(inputs, shape, self.sheet, self.fully_connected, self.background, self.activation)
+        return _DrawAndPlace(
+            inputs, shape, self.sheet, self.fully_connected, self.background, self.activation, self.grounds
+        )
 
 
 class _DrawAndPlace(nn.Module):
@@ -66,6 +70,7 @@ class _DrawAndPlace(nn.Module):
         hidden: tuple[int, ...],
         background: float,
         activation: str,
+        grounds: bool = False,
     ) -> None:
         super().__init__()
         self.shape, self.sheet = shape, sheet
@@ -73,6 +78,7 @@ class _DrawAndPlace(nn.Module):
         self.draw = dense_layers([inputs, *hidden, shape[0] * sheet * sheet], act)
         self.place = dense_layers([inputs, hidden[0], hidden[0], 6], act)
         self.background = nn.Parameter(torch.full((shape[0], 1, 1), background))
+        self.ground = dense_layers([inputs, hidden[0] // 2, shape[0]], act) if grounds else None
         last = self.place[-1]
         assert isinstance(last, nn.Linear)
         # At first the sheet lies upright on the middle two thirds of the canvas, wherever z is.
@@ -86,7 +92,8 @@ class _DrawAndPlace(nn.Module):
         affine = full_precision(self.place(z)).reshape(-1, 2, 3)
         with torch.autocast(z.device.type, enabled=False):
             placed = F.grid_sample(ink, self._sampling_grid(affine), "bilinear", "zeros", align_corners=False)
-        return self.background + placed
+        canvas = self.background + placed
+        return canvas if self.ground is None else canvas + full_precision(self.ground(z))[:, :, None, None]
 
     def _sampling_grid(self, affine: Tensor) -> Tensor:
         """Return each canvas pixel's place on the small picture [B, H, W, 2]; as F.affine_grid, but fast on CPUs."""

@@ -74,6 +74,18 @@ def test_the_sheet_is_placed_where_the_map_says() -> None:
     assert torch.allclose(drawn[:, 18:], torch.tensor(-6.0))
 
 
+def test_z_decides_the_colour_of_the_canvas() -> None:
+    decoder = _DrawAndPlace(2, (3, 16, 16), 8, (4, 4), 0.0, "relu", grounds=True)
+    assert decoder.ground is not None
+    with torch.no_grad():
+        decoder.draw[-1].weight.zero_()
+        decoder.draw[-1].bias.zero_()
+        z = torch.randn(4, 2)
+        drawn, ground = decoder(z), decoder.ground(z)
+    assert ground.std(0).min() > 0
+    torch.testing.assert_close(drawn, ground[:, :, None, None].expand_as(drawn))
+
+
 @pytest.mark.parametrize(
     ("name", "sides", "settings"),
     [
