@@ -68,14 +68,14 @@ def test_readme_opens_with_the_two_commands() -> None:
     assert [line.split("#")[0].strip() for line in blocks[0].splitlines()] == ["make quickstart", "make test"]
 
 
-def anchors(page: Path) -> set[str]:
-    """What GitHub calls the headings of a page."""
+def anchors(page: Path) -> list[str]:
+    """What GitHub calls the headings of a page, in their order."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
-    found: set[str] = set()
+    found: list[str] = []
     for heading in re.findall(r"^#+ +(.*?) *$", text, re.M):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
         slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
-        found.add(next(name for n in range(99) if (name := f"{slug}-{n}" if n else slug) not in found))
+        found.append(next(name for n in range(99) if (name := f"{slug}-{n}" if n else slug) not in found))
     return found
 
 
