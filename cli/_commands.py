@@ -38,6 +38,10 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         return hide_switch_types(super().get_params(ctx))
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        arguments = [one for one in self.params if one.param_type_name == "argument" and not one.hidden]
+        return ["[OPTIONS]", *(one.metavar if one.required else f"[{one.metavar}]" for one in arguments)]
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:  # completion asks with words that are not typed yet
             return super().parse_args(ctx, args)

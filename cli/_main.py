@@ -52,6 +52,7 @@ _ORDER = (
     "reproduce",
     "export",
     "list",
+    "check",
     "env",
 )
 

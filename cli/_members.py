@@ -136,10 +136,6 @@ class MemberCommand(Command):
     member: str
     registry: Registry[Any]
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        # The member's name, the first argument, is part of the command's.
-        return ["[OPTIONS]", *(str(one.metavar) for one in self.params[1:] if one.param_type_name == "argument")]
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)

@@ -37,6 +37,7 @@ __all__ = [
     "Origin",
     "add_code_file",
     "format_exception",
+    "format_exception_with_line",
     "list_code_members",
     "first_sentence",
     "origins_by_group",
@@ -257,13 +258,13 @@ def _run_file(path: Path) -> _CodeFile:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(
-            f"the code {path} cannot be run: {_format_exception_with_line(error, path)}; fix the file"
+            f"the code {path} cannot be run: {format_exception_with_line(error, path)}; fix the file"
         ) from error
     return _CodeFile(path, Origin(file=path.name, sha256=digest), module, text)
 
 
-def _format_exception_with_line(error: BaseException, path: Path) -> str:
-    """Format an exception that a user's file raised, with the number of the line."""
+def format_exception_with_line(error: BaseException, path: Path) -> str:
+    """Format an exception that the Python file at ``path`` raised, with the number of its line if it has one."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     if isinstance(error, SyntaxError) and error.filename == str(path):
         lines = [error.lineno]

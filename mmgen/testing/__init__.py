@@ -9,21 +9,24 @@ A package of members needs one test::
         testing.check(member)
 
 The checks are those that mmgen's own members pass. They raise AssertionError with a sentence where a promise is broken;
-pytest says more after ``pytest.register_assert_rewrite("mmgen.testing")``. A file of one's own is checked after
-``mmgen.settings.registry.add_code(path)``, as ``members_of("my_file.py")``.
+pytest says more after ``pytest.register_assert_rewrite("mmgen.testing")``. ``mmgen check FILE.py`` checks the members
+of a file.
 """
 
 import importlib
+import inspect
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmgen.settings.registry import list_registries
+from mmgen.core.errors import MmgenError, UsageError
+from mmgen.settings.plugins import format_exception_with_line
+from mmgen.settings.registry import add_code, list_registries
 
-__all__ = ["Subject", "check", "members_of"]
+__all__ = ["Outcome", "Subject", "check", "check_file", "members_of"]
 
 _CHECKS = {
     "modality": "modalities.check_modality",
@@ -56,6 +59,47 @@ class Subject:
 
     def __str__(self) -> str:
         return f"{self.room} {self.name}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of the checks of one member.
+
+    Attributes:
+        member: The member.
+        failure: Sentence on the first check that fails; "" if all pass.
+        has_checks: Whether there are checks for members of its kind; the others are only imported.
+    """
+
+    member: Subject
+    failure: str
+    has_checks: bool
+
+
+def check_file(path: Path, **settings: Any) -> Iterator[Outcome]:
+    """Run a Python file and check all members that it defines, one after the other.
+
+    Args:
+        path: The file.
+        **settings: Settings of the file's dataset recipes, as in :func:`check`.
+
+    Raises:
+        UsageError: The file cannot be run, defines no member, or no dataset recipe that could have settings.
+    """
+    add_code(path)
+    members = members_of(path.name)
+    if settings and all(member.room != "recipe" for member in members):
+        raise UsageError(f"{', '.join(settings)} got a value, but {path} defines no dataset recipe; leave it out")
+    for member in members:
+        failure = ""
+        try:
+            check(member, **(settings if member.room == "recipe" else {}))
+        except (AssertionError, MmgenError) as error:
+            failure = str(error)
+        except Exception as error:  # of the file's code, which may raise anything
+            failure = f"it raises {format_exception_with_line(error, path.resolve())}"
+        failure = " ".join(failure.split()).removeprefix(f"{member} fails a check: ")
+        yield Outcome(member, failure, member.room in _CHECKS)
 
 
 def members_of(distribution: str) -> list[Subject]:
@@ -117,6 +161,7 @@ def _describe_failure(member: Subject, error: AssertionError) -> str:
         return f"{member} fails a check: {found}"
     last = traceback.extract_tb(error.__traceback__)
     here = [summary.line or "" for summary in last if summary.filename == frames[-1].f_code.co_filename]
-    promise = getattr(frames[-1].f_globals.get(frames[-1].f_code.co_name), "__doc__", None) or ""
-    said = f" The check: {' '.join(promise.split())}" if promise else ""
-    return f"{member} fails a check: {found or here[-1].removeprefix('assert ') + ' does not hold'}.{said}"
+    fault = found or here[-1].removeprefix("assert ") + " does not hold"
+    promise = inspect.getdoc(frames[-1].f_globals.get(frames[-1].f_code.co_name)) or ""
+    checked = " ".join(promise.split("\n\n")[0].split()).removeprefix("Check ").removesuffix(".")
+    return f"{member} fails a check: {fault}" + (f" (checked: {checked})" if checked else "")

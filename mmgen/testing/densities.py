@@ -80,7 +80,7 @@ def check_samples(name: str) -> None:
     aggregate = make_random_density(name, LatentSpace.flat(2), ATTRIBUTES)
     grid, _ = _make_grid()
     drawn = aggregate.sample(CONDITION, 6_000, torch.Generator().manual_seed(0))
-    assert drawn.shape == (6_000, 3, 2)
+    assert drawn.shape == (6_000, 3, 2), f"draws are {tuple(drawn.shape)}, expected (6000, 3, 2)"
     for row in range(3):
         weight = aggregate.log_prob(grid, CONDITION[row : row + 1]).exp()
         weight = weight / weight.sum()
@@ -101,12 +101,14 @@ def check_draws(name: str, latent: LatentSpace | None = None) -> None:
     z = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     torch.testing.assert_close(z, again, rtol=0, atol=0)
-    assert aggregate.log_prob(z, CONDITION).shape == (5, 3)
+    log_prob = aggregate.log_prob(z, CONDITION)
+    assert log_prob.shape == (5, 3), f"log_prob is {tuple(log_prob.shape)}, expected (5, 3)"
     draws, weights = aggregate.sample_reparameterised(CONDITION, 3)
     assert draws.shape[1:] == (3, 4)
     torch.testing.assert_close(weights.sum(0), torch.ones(3, dtype=torch.float64))
     (weights.unsqueeze(-1) * draws).sum().backward()
-    assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in aggregate.parameters())
+    moved = any(p.grad is not None and p.grad.abs().sum() > 0 for p in aggregate.parameters())
+    assert moved, "draws have no gradient for its parameters"
 
 
 @torch.no_grad()

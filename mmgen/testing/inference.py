@@ -47,13 +47,14 @@ def check_posterior(name: str, inputs: tuple[str, ...]) -> None:
         return
     batch = small_batch()
     q = inference.posterior(batch, inputs)
-    assert q.mean.shape == q.log_sd.shape == (5, 3)
-    assert q.mean.isfinite().all()
-    assert q.log_sd.isfinite().all()
+    for part, tensor in (("mean", q.mean), ("log_sd", q.log_sd)):
+        assert tensor.shape == (5, 3), f"{part} has the shape {tuple(tensor.shape)} for 5 examples, expected (5, 3)"
+        assert tensor.isfinite().all(), f"{part} is not finite"
     torch.testing.assert_close(inference.posterior(batch, inputs[::-1]).mean, q.mean)
     torch.testing.assert_close(inference.posterior(_change_other_modalities(batch, inputs), inputs).mean, q.mean)
     (q.mean.sum() + q.log_sd.sum()).backward()
-    assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in inference.parameters())
+    moved = any(p.grad is not None and p.grad.abs().sum() > 0 for p in inference.parameters())
+    assert moved, "no gradient reaches its parameters"
     with refuses(UsageError, f"needs {inputs[-1]}, which the batch lacks"):
         inference.posterior(Batch({n: v for n, v in batch.values.items() if n != inputs[-1]}, batch.present), inputs)
     assert not inference.has_posterior(("smell",))

@@ -61,20 +61,22 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
     may_be_judged = member.judged or "judge" in (member.reads or ())
     work = evaluate(evaluation, [name])
     done = [progress.done for progress in work]
-    assert done == sorted(done)
-    assert done[-1] == len(work)
+    assert done == sorted(done), f"reported progress goes back: {done}"
+    assert done[-1] == len(work), f"progress ends at {done[-1]} of {len(work)}"
     scores = work.result
-    assert scores
+    assert scores, f"{name} gives no scores"
     for score in scores:
-        assert isinstance(score, Score)
-        assert score.metric == name
-        assert (score.unit, score.better) in {(member.unit, member.better), *member.further_units.items()}
-        assert math.isfinite(score.value)
-        assert score.stderr is None or score.stderr >= 0
-        assert score.n > 0
+        assert isinstance(score, Score), f"{name} gives {score!r}, expected scores"
+        assert score.metric == name, f"a score's metric is {score.metric}, expected {name}"
+        units = {(member.unit, member.better), *member.further_units.items()}
+        assert (score.unit, score.better) in units, f"a score is in {score.unit}, expected one of {sorted(units)}"
+        assert math.isfinite(score.value), f"the score {score.quantity} is {score.value}, expected a finite number"
+        assert score.stderr is None or score.stderr >= 0, f"the error of {score.quantity} is {score.stderr}"
+        assert score.n > 0, f"the score {score.quantity} counts {score.n} samples, expected some"
         judged = member.judged or (may_be_judged and "judge" in score.ids)
-        assert set(score.ids) == {"model", "dataset"} | ({"judge"} if judged else set())
-        assert (score.judge_accuracy is not None) == member.judged
+        ids = {"model", "dataset"} | ({"judge"} if judged else set())
+        assert set(score.ids) == ids, f"a score has the ids {sorted(score.ids)}, expected {sorted(ids)}"
+        assert (score.judge_accuracy is not None) == member.judged, "judged disagrees with the scores' judge_accuracy"
         if member.judged or member.points:
             assert {"split", "part"} <= score.conditions.keys() and score.seed is not None
         json.dumps(score.to_json(), allow_nan=False)

@@ -140,8 +140,8 @@ def check_training(name: str) -> None:
                     check_capabilities(name, model.capabilities, objective.demands.needs)
                 continue
             bound = objective(model, case.batch())
-            assert bound.value.shape == (5,)
-            assert all(term.shape == (5,) for term in bound.terms.values())
+            shapes = {term: tuple(value.shape) for term, value in {"value": bound.value, **bound.terms}.items()}
+            assert {*shapes.values()} == {(5,)}, f"shapes for 5 examples are {shapes}, expected (5,)"
             bound.value.mean().backward()
             lost = [key for key, parameter in model.named_parameters() if parameter.grad is None]
             assert lost == [], f"{name} has parameters that nothing trains: {lost}"

@@ -42,14 +42,15 @@ def check_network_shape(name: str, shape: tuple[int, int, int]) -> None:
     encoder, features = network.encoder(shape)
     decoder = network.decoder(size, shape)
     encoded = encoder(torch.rand(4, *shape))
-    assert encoded.shape == (4, features)
-    assert not torch.allclose(encoded[0], encoded[1])
+    assert encoded.shape == (4, features), f"features are {tuple(encoded.shape)}, expected {(4, features)}"
+    assert not torch.allclose(encoded[0], encoded[1]), "features of different images are equal"
     decoded = decoder(torch.randn(4, size))
-    assert decoded.shape == (4, *shape)
-    assert not torch.allclose(decoded[0], decoded[1])
+    assert decoded.shape == (4, *shape), f"decoded images are {tuple(decoded.shape)}, expected {(4, *shape)}"
+    assert not torch.allclose(decoded[0], decoded[1]), "images decoded from different inputs are equal"
     (encoded.sum() + decoded.square().sum()).backward()
     for part in (encoder, decoder):
-        assert all(parameter.grad is not None for parameter in part.parameters())
+        untrained = [key for key, parameter in part.named_parameters() if parameter.grad is None]
+        assert untrained == [], f"no gradient reaches {untrained}"
 
 
 def check_classifier_network(name: str) -> None:

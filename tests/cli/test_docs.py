@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli._main import command_names, load_command
+from mmgen.settings import plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
@@ -55,7 +56,14 @@ def test_readme_names_each_command(command: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_line_in_a_page_can_be_typed(page: Path) -> None:
+def test_every_command_line_in_a_page_can_be_typed(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "_files", {})
+    monkeypatch.setenv(plugins.CODE_VARIABLE, "")
+    monkeypatch.chdir(tmp_path)
+    if blocks := re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M):
+        Path("mine.py").write_text(blocks[0])  # make-data reads the options of a recipe in it
     for arguments in command_lines(page):
         if arguments[0].startswith("-") or "[OPTIONS]" in arguments:
             continue
