@@ -56,9 +56,7 @@ def test_readme_names_each_command(command: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_line_in_a_page_can_be_typed(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_line_in_a_page_can_be_typed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "_files", {})
     monkeypatch.setenv(plugins.CODE_VARIABLE, "")
     monkeypatch.chdir(tmp_path)
