@@ -39,7 +39,8 @@ class Command(TyperCommand):
         return hide_switch_types(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        arguments = [one for one in self.params if one.param_type_name == "argument" and not one.hidden]
+        parameters: list[Any] = self.params
+        arguments = [one for one in parameters if one.param_type_name == "argument" and not one.hidden]
         return ["[OPTIONS]", *(one.metavar if one.required else f"[{one.metavar}]" for one in arguments)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
