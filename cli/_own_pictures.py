@@ -1,9 +1,10 @@
 """The plan of ``mmgen quickstart --images``: its stages, with sizes by number and size of the pictures."""
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ __all__ = [
     "describe_plan",
     "choose_sizes",
     "plan_stages",
+    "scale_sizes",
 ]
 
 COMMAND_FILE = "commands.sh"
@@ -43,6 +45,7 @@ _LARGE = 48  # pixels from which pictures justify the larger size
 _STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the model or judge on one of two idle cores
 _SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # a step of the second judge
 _OTHER_SECONDS = {32: 140, 64: 190}  # everything but training
+_FEWEST_STEPS = 200  # of a model that --minutes chooses
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,39 @@ class Sizes:
         """Weight of the divergence of the plain conditional VAE, which grows with the number of pixels."""
         return _PLAIN_BETA * (self.side / _PLAIN_SIDE) ** 2
 
+    def with_steps(self, steps: int) -> "Sizes":
+        """Return the same sizes with so many steps of the model, and of the plain conditional VAE."""
+        return replace(self, model_steps=steps, plain_steps=steps)
+
+    def within_minutes(self, minutes: float, has_judge: bool, jobs: int) -> "Sizes":
+        """Return the same sizes with as many steps as take about ``minutes`` on two cores.
+
+        Raises:
+            UsageError: Everything but the model takes as long.
+        """
+        fixed = self.with_steps(0).seconds(has_judge, jobs)
+        steps = int((60 * minutes - fixed) / (self.with_steps(1).seconds(has_judge, jobs) - fixed))
+        if steps < _FEWEST_STEPS:
+            least = math.ceil(self.with_steps(_FEWEST_STEPS).seconds(has_judge, jobs) / 60)
+            raise UsageError(
+                f"--minutes got {minutes:g}, expected {least} or more for pictures of {self.side} x {self.side} "
+                f"pixels{' (--size 32 takes less)' * (self.side > min(_STEP_SECONDS))}"
+            )
+        return self.with_steps(steps)
+
     def minutes(self, has_judge: bool, jobs: int) -> int:
         """Return the approximate duration on two cores, in minutes."""
+        return max(1, round(self.seconds(has_judge, jobs) / 60))
+
+    def seconds(self, has_judge: bool, jobs: int) -> float:
+        """Return the approximate duration on two cores, in seconds."""
         step = _STEP_SECONDS[self.side]
         seconds = step * self.model_steps
         if has_judge:
             others = step * (self.plain_steps + self.judge_steps)
             others += _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
             seconds = max(seconds, (seconds + others) / 2) if jobs > 1 else seconds + others
-        return max(1, round((seconds + _OTHER_SECONDS[self.side]) / 60))
+        return seconds + _OTHER_SECONDS[self.side]
 
 
 def check_size(size: int | None) -> None:
@@ -140,6 +167,17 @@ def _describe_lost_detail(survey: "Survey", sizes: Sizes, jobs: int, quick: bool
         f" Pictures are shrunk to {sizes.side} pixels, which costs detail that distinguishes letters or faces: "
         f"--size {largest} keeps more of it, in about {minutes} minutes."
     )
+
+
+def scale_sizes(
+    sizes: Sizes, survey: "Survey", jobs: int, steps: int | None = None, minutes: float | None = None
+) -> Sizes:
+    """Apply the options --steps and --minutes to the sizes of a plan."""
+    if steps is not None and minutes is not None:
+        raise UsageError(f"--steps got {steps} and --minutes got {minutes:g}, expected one of them; leave one out")
+    if minutes is not None:
+        return sizes.within_minutes(minutes, bool(survey.attributes), jobs)
+    return sizes if steps is None else sizes.with_steps(steps)
 
 
 def larger_command(images: Path, survey: "Survey", sizes: Sizes) -> str:

@@ -150,7 +150,16 @@ def _run_on_packaged_data(data: str, output: Path | None, *, quick: bool, seed: 
 
 
 def _run_on_own_pictures(
-    images: Path, output: Path | None, *, quick: bool, seed: int, jobs: int, drop_unreadable: bool, size: int | None
+    images: Path,
+    output: Path | None,
+    *,
+    quick: bool,
+    seed: int,
+    jobs: int,
+    drop_unreadable: bool,
+    size: int | None,
+    steps: int | None,
+    minutes: float | None,
 ) -> None:
     """Run the quickstart on the user's own pictures."""
     from mmgen.cli import _own_pictures as own
@@ -161,7 +170,7 @@ def _run_on_own_pictures(
     own.check_size(size)
     recipe = Folder(pictures=images, drop_unreadable=drop_unreadable)
     survey = follow(recipe.survey(seed, None))
-    sizes = own.choose_sizes(survey.number, survey.side, quick, size)
+    sizes = own.scale_sizes(own.choose_sizes(survey.number, survey.side, quick, size), survey, jobs, steps, minutes)
     plan = own.plan_stages(images, survey, sizes, seed, drop_unreadable=drop_unreadable)
     folder = output or Path(f"{images.absolute().stem}-quickstart{'-quick' if quick else ''}")
     if folder.absolute().resolve().is_relative_to(images.resolve()):
@@ -221,6 +230,22 @@ def quickstart_command(
             help="With --images: height and width of pictures, 32 or 64.",
         ),
     ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps", metavar="N", min=1, show_default="by number", help="With --images: training steps of the model."
+        ),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            metavar="NUMBER",
+            min=1,
+            show_default=False,
+            help="With --images: as many training steps as take about this long, all in all, on two cores.",
+        ),
+    ] = None,
     output: Annotated[Path | None, output_option("a folder, quickstart or NAME-quickstart by default")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Far too small to show anything, but every command runs: for testing.")
@@ -249,9 +274,16 @@ def quickstart_command(
             jobs=choose_job_count(jobs),
             drop_unreadable=drop_unreadable,
             size=size,
+            steps=steps,
+            minutes=minutes,
         )
         return
-    for option, is_given in (("--size", size is not None), ("--drop-unreadable", drop_unreadable)):
+    for option, is_given in (
+        ("--size", size is not None),
+        ("--steps", steps is not None),
+        ("--minutes", minutes is not None),
+        ("--drop-unreadable", drop_unreadable),
+    ):
         if is_given:
             raise UsageError(f"{option} is for your own pictures; name them with --images DIR, or leave it out")
     data = data or "digits"

@@ -115,6 +115,28 @@ def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the
         assert made[made.index("--size") + 1] == size
 
 
+def test_steps_and_minutes_reach_the_plan(tmp_path: Path) -> None:
+    pictures = folder_with(tmp_path, "colour")
+    found = survey_of(pictures)
+    sizes = own.choose_sizes(500, 64)
+    planned = own.plan_stages(pictures, found, own.scale_sizes(sizes, found, 2, steps=321), 0)
+    trained = [stage.arguments for stage in planned if stage.command == "train"]
+    assert len(trained) == 2 and all(line[line.index("--steps") + 1] == "321" for line in trained)
+    for jobs in (1, 2):
+        for minutes in (9, 20):
+            chosen = own.scale_sizes(sizes, found, jobs, minutes=minutes)
+            assert chosen.minutes(True, jobs) == minutes
+            assert (
+                chosen.seconds(True, jobs)
+                <= 60 * minutes
+                < chosen.with_steps(chosen.model_steps + 9).seconds(True, jobs)
+            )
+    with pytest.raises(UsageError, match=r"--minutes got 2, expected [4-9] or more .*--size 32 takes less") as refusal:
+        own.scale_sizes(sizes, found, 2, minutes=2)
+    least = int(str(refusal.value).split("expected ")[1].split()[0])
+    assert own.scale_sizes(sizes, found, 2, minutes=least).model_steps >= 200
+
+
 def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> None:
     pictures, folder = folder_with(tmp_path, "colour"), tmp_path / "made"
     found = survey_of(pictures)
@@ -156,7 +178,10 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "missing" in refused("--images", str(tmp_path / "missing"))
     said = " ".join(refused("--images", str(tmp_path / "missing"), "--size", "50").split())
     assert "--size got 50, expected 32 or 64" in said, "before anything is looked at"
-    assert "--size is for your own pictures" in refused("--size", "64")
+    for option, value in (("--size", "64"), ("--steps", "100"), ("--minutes", "9")):
+        assert f"{option} is for your own pictures" in refused(option, value)
+    both = " ".join(refused("--images", str(told), "-o", str(tmp_path / "q"), "--steps", "9", "--minutes", "9").split())
+    assert "--steps got 9 and --minutes got 9, expected one of them" in both
     assert not (tmp_path / "q").exists() and not (told / "q").exists()
 
 
