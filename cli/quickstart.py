@@ -11,7 +11,6 @@ import typer
 
 from mmgen.cli._console import follow, print_result, print_table, say
 from mmgen.cli._folders import create_output_folder
-from mmgen.cli._next_steps import describe_next_steps
 from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._quickstart_table import (
     COLUMNS,
@@ -45,7 +44,7 @@ class _Data:
         compared: File and posterior of each part of the picture; the last is guided.
         titles: Titles of parts whose posterior says too little.
         descriptions: What the picture shows; some whole descriptions of test pictures if empty.
-        columns: Columns of the table, and differences below it; None for those that scores have, and next steps.
+        columns: Columns of the table, and differences below it; None for those that scores have.
     """
 
     plan: str
@@ -116,6 +115,17 @@ def _read_all_scores(plan: "Sequence[Stage]", folder: Path) -> "list[Score]":
     return [score for stage in plan if stage.command == "eval" for score in read_scores(folder / stage.makes)]
 
 
+def _say_next_steps(plan: "Sequence[Stage]", folder: Path, scores: "Sequence[Score]", larger: str = "") -> None:
+    """Print the weakest numbers of the scores, and what to type next."""
+    from mmgen.artifacts import read_header
+    from mmgen.evaluation.next_steps import advise
+
+    made = [folder / stage.makes for stage in plan if stage.makes.endswith((".safetensors", ".h5"))]
+    headers = [(path, read_header(path)) for path in made]
+    if advice := str(advise(scores, {header.content_id: (path, header) for path, header in headers}, larger)):
+        say(advice)
+
+
 def _print_pages(folder: Path, summary: str) -> None:
     """Print a summary and the paths of the pages; the report's path is the result."""
     say(f"{summary} Open in any browser: {folder / REPORT}, the report; {folder / EXPLORE}, a page to play with.")
@@ -143,8 +153,7 @@ def _run_on_packaged_data(data: str, output: Path | None, *, quick: bool, seed: 
     print_table(_TITLE, *final_table(scores, chosen.columns or choose_columns(scores)))
     if chosen.columns:
         say(describe_differences(scores))
-    elif lines := describe_next_steps(scores):
-        say("\n".join(["What to look at next, weakest first:", *lines]))
+    _say_next_steps(plan, folder, scores)
     summary = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
     _print_pages(folder, summary)
 
@@ -186,8 +195,7 @@ def _run_on_own_pictures(
     scores = _read_all_scores(plan, folder)
     if survey.attributes:
         print_table(_TITLE, *final_table(scores, choose_columns(scores)))
-        if lines := describe_next_steps(scores, own.larger_command(images, survey, sizes)):
-            say("\n".join(["What to look at next, weakest first:", *lines]))
+        _say_next_steps(plan, folder, scores, own.larger_command(images, survey, sizes))
     else:
         score_table = tabulate_scores(scores, "Scores")
         print_table(score_table.title, score_table.columns, score_table.rows)

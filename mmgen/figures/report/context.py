@@ -16,6 +16,7 @@ from mmgen.classifier import held_out_accuracy
 from mmgen.core.errors import MmgenError
 from mmgen.core.parsing import flatten
 from mmgen.core.version import __version__
+from mmgen.evaluation.next_steps import advise
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.report.curves import draw_learning_curves, draw_term_curves, explain_cut_off, read_log
 from mmgen.figures.report.findings import describe_findings
@@ -250,6 +251,7 @@ def page_context(
         "title": title,
         "subtitle": f"{counted}; pictures drawn with seed {seed}.",
         "findings": describe_findings(report_files),
+        "advice": advise(report_files.scores, report_files.headers),
         "data": _describe_data(report_files),
         "notices": report_files.notices,
         "tables": tables,

@@ -1,16 +1,12 @@
 """The main result of a report in words: correctness and coverage of the posteriors of each model."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mmgen.figures.session import ReportFiles
-from mmgen.results.conditions import Conditions
-from mmgen.results.naming import RETRIEVAL
+from mmgen.results.ranking import MeasuredPosterior, rank_posteriors
 from mmgen.results.score import Score
 
 __all__ = ["Finding", "describe_findings"]
-
-_RIGHT, _VARIED = "correctness", "coverage"
 
 
 @dataclass(frozen=True)
@@ -26,61 +22,31 @@ class Finding:
     others: str = ""
 
 
-@dataclass(frozen=True)
-class _Row:
-    """Correctness and coverage of one posterior, each for the descriptions with the most attributes."""
-
-    right: Score
-    varied: Score | None
-
-    @property
-    def sum(self) -> tuple[bool, float]:
-        """Sort key of posteriors: those with both scores before others, then by the sum of their scores."""
-        return self.varied is not None, self.right.value + (self.varied.value if self.varied else 0.0)
-
-    @property
-    def scores_text(self) -> str:
-        return " and ".join(str(score.number_with_unit) for score in (self.right, self.varied) if score)
-
-
 def describe_findings(report_files: ReportFiles) -> list[Finding]:
     """Describe in sentences how the posteriors of each model score, by the first classifier on the first dataset."""
     return [
         _describe_model(report_files.names[group.header.content_id], rows)
         for group in report_files.groups
-        if (rows := _rank_posteriors(report_files, group.header.content_id))
+        if (rows := rank_posteriors(_scores_of_model(report_files, group.header.content_id)))
     ]
 
 
-def _rank_posteriors(report_files: ReportFiles, model: str) -> list[_Row]:
-    """Rank the posteriors of a model by the sum of their comparable scores, the highest first."""
+def _scores_of_model(report_files: ReportFiles, model: str) -> list[Score]:
+    """Return the scores of a model and of its fitted posteriors."""
     owners = report_files.models
-    # One sentence holds numbers of the same classifier on the same data.
-    measured: dict[Conditions, dict[tuple[str, int], dict[str, Score]]] = {}
-    for score in report_files.scores:
-        identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
-        if owners.get(identity, identity) != model or score.metric not in (_RIGHT, _VARIED):
-            continue
-        if score.posterior in ("prior", RETRIEVAL) or not score.given or score.value != score.value:
-            continue
-        named = Conditions.from_score(score)
-        further = tuple(one for one in named.further if one[0] in ("split", "part"))
-        alike = named._replace(metric="", unit="", further=further)
-        measured.setdefault(alike, {}).setdefault((score.metric, score.given), {}).setdefault(score.source, score)
-    for found in measured.values():
-        right, varied = _with_most_attributes(found, _RIGHT), _with_most_attributes(found, _VARIED)
-        if right:
-            rows = [_Row(score, varied.get(source)) for source, score in right.items()]
-            return sorted(rows, key=lambda row: row.sum, reverse=True)
-    return []
+    identities = [str(score.ids.get("aggregate") or score.ids.get("model") or "") for score in report_files.scores]
+    return [
+        score
+        for score, identity in zip(report_files.scores, identities, strict=True)
+        if owners.get(identity, identity) == model
+    ]
 
 
-def _with_most_attributes(scores: Mapping[tuple[str, int], dict[str, Score]], metric: str) -> dict[str, Score]:
-    """Return the scores of a metric by posterior, for the descriptions with the most attributes."""
-    return scores.get(max((key for key in scores if key[0] == metric), default=("", 0)), {})
+def _format_scores(row: MeasuredPosterior) -> str:
+    return " and ".join(str(score.number_with_unit) for score in (row.right, row.varied) if score)
 
 
-def _describe_model(name: str, rows: list[_Row]) -> Finding:
+def _describe_model(name: str, rows: list[MeasuredPosterior]) -> Finding:
     best, *others = rows
     count = best.right.given
     words = f"{count} described attributes" if count != 1 else "described attribute"
@@ -91,5 +57,5 @@ def _describe_model(name: str, rows: list[_Row]) -> Finding:
         )
     if not others:
         return Finding(f"{text}.")
-    listed = "; ".join(f"{row.right.source} {row.scores_text}" for row in others)
+    listed = "; ".join(f"{row.right.source} {_format_scores(row)}" for row in others)
     return Finding(f"{text}.", f"The others{', by the sum of the two' if best.varied else ''}: {listed}.")

@@ -1,0 +1,114 @@
+"""Advice after a measurement: next steps by the scores, and a command that can be typed."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmgen.artifacts import Header
+from mmgen.posteriors import BALANCED
+from mmgen.results.naming import format_weight
+from mmgen.results.next_steps import NextStep, find_next_steps
+from mmgen.results.score import Score
+
+__all__ = ["Advice", "advise"]
+
+Files = Mapping[str, tuple[Path, Header]]
+"""Paths and headers of files by content id."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Next steps for a reader of scores.
+
+    Attributes:
+        lines: Sentences on the weakest numbers, the weakest first.
+        command: The command for the first of them that has one; "" without any.
+    """
+
+    lines: tuple[str, ...] = ()
+    command: str = ""
+
+    def __str__(self) -> str:
+        if not self.lines:
+            return ""
+        typed = [f"Type now: {self.command}"] if self.command else []
+        return "\n".join(["What to look at next, weakest first:", *self.lines, *typed])
+
+
+def advise(scores: Sequence[Score], files: Files, larger: str = "") -> Advice:
+    """Advise what to look at and to type next.
+
+    Args:
+        scores: Scores of one or several models.
+        files: The files behind the scores: models, fitted posteriors, attribute classifiers, datasets.
+        larger: The command that makes everything again with larger pictures; "" if there is none.
+    """
+    steps = find_next_steps(scores, larger=bool(larger))
+    commands = (larger if step.need == "larger" else _find_command(step, files) for step in steps)
+    return Advice(tuple(step.text for step in steps), next(filter(None, commands), ""))
+
+
+def _find_command(step: NextStep, files: Files) -> str:
+    """Return the command for a step; "" if its file is not among ``files``."""
+    found = {role: files[content_id] for role, content_id in step.score.ids.items() if content_id in files}
+    fitted = found.get("aggregate") or found.get("model")
+    if step.need in ("train", "fit"):
+        role = "aggregate" if step.need == "fit" and "aggregate" in found else "model"
+        if step.need == "fit" and role == "model" and role in found:
+            return shlex.join(["mmgen", "fit-aggregate", str(found["model"][0])])
+        return _train_longer(*found[role]) if role in found else ""
+    if step.need == "read" and "judge" in found:
+        return shlex.join(["mmgen", "show", str(found["judge"][0]), "-o", "misread.png"])
+    if step.need == "judge" and "dataset" in found:
+        return shlex.join(["mmgen", "train-classifier", str(found["dataset"][0])])
+    if step.need == "copies" and fitted:
+        return shlex.join(["mmgen", "plot", "copies", str(fitted[0])])
+    return _draw(step.score, *fitted) if step.need == "draw" and fitted else ""
+
+
+def _train_longer(path: Path, header: Header) -> str:
+    """Return a file's command with twice the steps and another output, to be typed in the current folder."""
+    words = shlex.split(header.command)
+    steps = _inner(header.settings, "training", "steps")
+    if words[:1] != ["mmgen"] or not isinstance(steps, int) or _inner(header.settings, "training", "minutes"):
+        return ""
+    kept: list[str] = []
+    skipped = False
+    for word in words:
+        if skipped or word in ("--steps", "-o", "--output"):
+            skipped = not skipped
+        elif not word.startswith(("--steps=", "--output=")):
+            kept.append(_found_from_here(word, path.parent))
+    output = path.with_name(f"{path.stem}-{2 * steps}{path.suffix}")
+    return shlex.join([*kept, "--steps", str(2 * steps), "-o", str(output)])
+
+
+def _found_from_here(word: str, folder: Path) -> str:
+    """Return a word of a command that was typed in ``folder``, with a relative path as it is from here."""
+    elsewhere = folder / word
+    return str(elsewhere) if not Path(word).exists() and elsewhere.is_file() else word
+
+
+def _draw(score: Score, path: Path, header: Header) -> str:
+    """Return the command that draws a description from a posterior; "" for a model without attributes."""
+    modalities = _inner(header.settings, "data", "modalities")
+    for each in modalities.values() if isinstance(modalities, dict) else ():
+        names, values = each.get("names"), each.get("values")
+        if each.get("kind") == "attributes" and names and values and values[0]:
+            guided = ["--guidance", _format_guidance(score)] if score.guidance else []
+            return shlex.join(["mmgen", "sample", str(path), *guided, "--given", f"{names[0]}={values[0][0]}"])
+    return ""
+
+
+def _format_guidance(score: Score) -> str:
+    """Return the guidance of a score as its option takes it: "3:balanced" or "cfg:1.5"."""
+    method, _, options = score.guidance_method.partition(":")
+    weight = format_weight(score.guidance or 0.0)
+    return ":".join(filter(None, [weight, method] if method == BALANCED else [method, weight, options]))
+
+
+def _inner(settings: Mapping[str, Any], room: str, key: str) -> Any:
+    values = settings.get(room)
+    return values.get(key) if isinstance(values, dict) else None

@@ -1,0 +1,197 @@
+"""Next steps by constructed scores: the weakest numbers first, each with the advice that its numbers call for."""
+
+from typing import Any
+
+import pytest
+
+from mmgen.results.next_steps import find_next_steps
+from mmgen.results.ranking import rank_posteriors
+from mmgen.results.score import Score
+
+
+def score(posterior: str, value: float, given: int = 3, metric: str = "correctness", **others: Any) -> Score:
+    ids = {"model": "m", "dataset": "d", "judge": others.get("judge", "small")} | others.pop("ids", {})
+    run = {"name": "model", "settings": "s", "seed": "0"} | others.pop("run", {})
+    base = "aggregate" if posterior == "guided" else ""
+    judge = others.pop("judge", "small")
+    error = others.pop("stderr", 1.0)
+    return Score(
+        metric, metric, value, error, "%", "higher", 100, posterior, given,
+        judge=judge, base=base, run=run, ids=ids, **others,
+    )  # fmt: skip
+
+
+WORDS = {"letter": 60.0, "font": 70.0, "colour": 99.0}
+READ = {"letter": 77.0, "font": 95.0, "colour": 100.0, "mean": 90.7}
+GUIDED = {"guidance": 1.5, "guidance_method": "cfg"}
+RIVAL = {"ids": {"model": "r"}, "run": {"name": "plain-cvae"}}
+
+
+def texts(*scores: Score, **options: Any) -> list[str]:
+    return [step.text for step in find_next_steps(scores, **options)]
+
+
+def test_the_weakest_words_come_first_with_what_real_pictures_and_chance_reach() -> None:
+    drawn = score("aggregate", 76.3, by_attribute=WORDS, judge_accuracy=READ)
+    prior = score("prior", 40.0, by_attribute={"letter": 12.5, "font": 33.0, "colour": 16.0}, judge_accuracy=READ)
+    letter, font = texts(drawn, prior, larger=True)
+    assert letter == (
+        "letter: 60.0 % drawn right; 77.0 % of real pictures read right; 12.5 % by chance: the judge misreads real "
+        "pictures too, so look with your own eyes; larger pictures keep more detail."
+    )
+    assert font == (
+        "font: 70.0 % drawn right; 95.0 % of real pictures read right; 33.0 % by chance: the model draws it badly; "
+        "train longer, or add pictures of each value."
+    )
+    assert [step.need for step in find_next_steps([drawn], larger=True)] == ["larger", "train"]
+    assert [step.need for step in find_next_steps([drawn])] == ["read", "train"], "there are no larger pictures"
+    assert "by chance" not in texts(drawn)[0]
+
+
+def test_judges_that_disagree_send_the_reader_to_the_pictures() -> None:
+    read = {"shape": 100.0, "mean": 100.0}
+    small = score("aggregate", 97.5, by_attribute={"shape": 97.5}, judge_accuracy=read)
+    other = score("aggregate", 82.6, by_attribute={"shape": 82.6}, judge_accuracy=read, judge="attentive")
+    (step,) = find_next_steps([small, other])
+    assert step.text.startswith("shape: 82.6 % drawn right by attentive, 97.5 % by small; 100.0 % of real pictures")
+    assert "the judges disagree" in step.text and step.need == "draw" and step.loss == pytest.approx(17.4)
+    both = score("aggregate", 80.0, by_attribute={"shape": 80.0}, judge_accuracy=read)
+    assert "the model draws it badly" in texts(both, other)[0]
+
+
+def test_scores_without_a_weak_number_say_so_and_others_say_what_is_missing() -> None:
+    good = score("aggregate", 99.0, by_attribute={"colour": 99.0}, judge_accuracy={"colour": 100.0, "mean": 100.0})
+    assert texts(good) == [
+        "Every word is drawn about as well as the judge reads it on real pictures: draw pictures of your own words."
+    ]
+    (step,) = find_next_steps([score("prior", 20.0)])
+    assert "Only the prior was measured" in step.text and step.need == "fit"
+    (step,) = find_next_steps([score("aggregate", 1.0, metric="copies", judge="", details={})])
+    assert "No judge has read these pictures" in step.text and step.need == "judge"
+    plain = Score("log-likelihood", "log p(x)", -90.0, 0.1, "nats", "higher", 100, "prior")
+    assert texts() == texts(plain) == texts(score("aggregate", float("nan"))) == []
+
+
+def test_guidance_is_compared_with_the_same_posterior_without_it() -> None:
+    plain = [score("aggregate", 90.0), score("aggregate", 95.0, 2, "coverage")]
+    same = [score("guided", 91.0, **GUIDED), score("guided", 94.0, 2, "coverage", **GUIDED)]
+    assert texts(*plain, *same) == [
+        "q_agg guided (cfg 1.5) does not differ from q_agg beyond the errors: leave guidance out."
+    ]
+    traded = [score("guided", 95.0, **GUIDED), score("guided", 91.0, 2, "coverage", **GUIDED)]
+    assert texts(*plain, *traded) == [
+        "q_agg guided (cfg 1.5) brings +5.0 points of correctness (3 given) and -4.0 points of coverage (2 given): a "
+        "smaller weight keeps more variety."
+    ]
+    assert texts(*plain, traded[0], same[1])[0].endswith("+5.0 points of correctness (3 given): use it.")
+    assert texts(*plain, score("guided", 80.0, **GUIDED), same[1])[0].endswith("(3 given): leave guidance out.")
+    another_fit = [score("guided", 95.0, ids={"aggregate": "b"}, **GUIDED)]
+    assert texts(score("aggregate", 90.0, ids={"aggregate": "a"}), *another_fit) == []
+
+
+def test_what_differs_beyond_the_errors_is_asked_of_pairs_of_examples() -> None:
+    """Two scores with large errors differ if every example does, and not by their errors alone."""
+    from mmgen.results.score import ExampleValues
+
+    values = [50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 50.0, 60.0]
+    ours = score("aggregate", 70.0, stderr=6.5, points=ExampleValues(values))
+    theirs = score("guided", 72.0, stderr=6.5, points=ExampleValues([value + 2.0 for value in values[:-1]] + [62.1]))
+    assert "does not differ" in texts(ours, score("guided", 72.0, stderr=6.5, **GUIDED))[0]
+    guided = Score(**{**theirs.__dict__, **GUIDED, "value": 72.0125})
+    assert "+2.0 points of correctness" in texts(ours, guided)[0]
+
+
+def test_a_rival_that_draws_more_words_right_is_named_with_its_coverage() -> None:
+    ours = [score("aggregate", 90.0), score("aggregate", 89.0, 1), score("aggregate", 95.0, 2, "coverage")]
+    theirs = [
+        score("prior", 96.0, **RIVAL), score("prior", 91.0, 1, **RIVAL),
+        score("prior", 99.0, judge="attentive", **RIVAL),
+    ]  # fmt: skip
+    assert texts(*ours, *theirs) == [
+        "plain-cvae draws more words right (3 given 96.0 against 90.0 %): look whether it varies what is left open."
+    ]
+    (line,) = texts(*ours, *theirs, score("prior", 80.0, 2, "coverage", **RIVAL))
+    assert line.endswith("(3 given 96.0 against 90.0 %) and varies less: coverage 80.0 against 95.0 %.")
+    assert texts(*ours, score("prior", 99.0)) == [], "the prior of the same model is chance"
+
+
+def test_few_words_low_coverage_and_low_recall_have_reasons() -> None:
+    full = score("aggregate", 95.0, 4)
+    few = texts(full, score("aggregate", 65.6, 2))
+    assert few == [
+        "2 words given: 65.6 ± 1.0 % drawn right, with 4 95.0 ± 1.0 %: give more words, or fit the posterior longer."
+    ]
+
+    def coverage(value: float, posterior: str = "aggregate", unmatched: int = 3, **others: Any) -> Score:
+        details = {"queries_without_training_examples": unmatched, "queries": 40}
+        return score(posterior, value, 3, "coverage", details=details, **others)
+
+    assert texts(full, coverage(73.2, unmatched=30)) == [
+        "coverage is 73.2 ± 1.0 % with 3 words given: 30 of 40 descriptions have no training picture; add pictures of "
+        "more combinations."
+    ]
+    assert "what is left open varies less than in your data" in texts(full, coverage(73.2))[0]
+    assert (
+        "guidance costs variety"
+        in texts(
+            score("aggregate", 70.0, 4),
+            coverage(95.0),
+            score("guided", 99.0, 4, **GUIDED),
+            coverage(73.2, "guided", **GUIDED),
+        )[0]
+    )
+    assert texts(full, coverage(95.0)) == []
+    (line,) = texts(full, score("aggregate", 60.0, 1, "recall", details={"ceiling": 98.0}))
+    assert line == (
+        "recall with 1 word given: 60.0 ± 1.0 % of real pictures have a drawn one like them, among real pictures 98.0 "
+        "%: some kinds are never drawn, or all are blurred; train longer."
+    )
+    assert texts(full, score("aggregate", 95.0, 1, "recall", details={"ceiling": 98.0})) == []
+
+
+def test_copies_above_those_of_test_pictures_come_with_their_share() -> None:
+    def copies(low: float, posterior: str = "aggregate", protocol: str = "pixels") -> Score:
+        details = {"low": low, "ceiling": 1.0}
+        return score(posterior, 8.0, metric="copies", judge="", protocol=protocol, details=details)
+
+    fitted = score("aggregate", 99.0)
+    (step,) = find_next_steps([fitted, copies(5.0)])
+    assert step.text.startswith(
+        "q_agg: 8.0 ± 1.0 % of its pictures nearly equal a training picture, of test pictures 1.0"
+    )
+    assert step.need == "copies" and step.loss == 7.0
+    for few in (copies(0.5), copies(5.0, "retrieval"), copies(5.0, protocol="features")):
+        assert texts(fitted, few) == []
+
+
+def test_words_that_are_known_by_heart_are_told_by_training_and_test_examples() -> None:
+    def words(value: float, part: str) -> Score:
+        return Score(
+            "log-likelihood", "log p(y|x)", value, 0.1, "nats", "higher", 100, "own", conditions={"part": part}
+        )
+
+    (line,) = texts(words(-1.0, "train"), words(-5.0, "test"))
+    assert line.startswith(
+        "log p(y|x): -1.00 ± 0.10 nats for training examples, -5.00 ± 0.10 nats for test examples: much"
+    )
+    assert texts(words(-4.9, "train"), words(-5.0, "test")) == texts(words(-1.0, "train")) == []
+
+
+def test_several_models_are_named_and_no_more_steps_than_asked_are_given() -> None:
+    one = score("aggregate", 76.3, by_attribute=WORDS, judge_accuracy=READ)
+    two = score(
+        "true", 50.0, by_attribute={"font": 10.0}, judge_accuracy=READ, ids={"model": "n"}, run={"name": "second"}
+    )
+    assert [text.partition(":")[0] for text in texts(one, two)] == ["second, font", "model, letter", "model, font"]
+    assert len(texts(one, two, most=2)) == 2
+    guided = score("guided", 90.0, by_attribute=WORDS, judge_accuracy=READ, **GUIDED)
+    found = texts(one, two, guided, most=2)
+    assert "second, font" in found[0] and "guided (cfg 1.5) brings" in found[1], "guidance keeps its place"
+
+
+def test_posteriors_are_ranked_by_the_sum_of_both_measures() -> None:
+    scores = [
+        score("true", 99.0), score("true", 50.0, 2, "coverage"), score("aggregate", 84.0),
+        score("aggregate", 97.0, 2, "coverage"), score("prior", 100.0), score("own", 100.0),
+    ]  # fmt: skip
+    assert [row.right.posterior for row in rank_posteriors(scores)] == ["aggregate", "true", "own"]
