@@ -46,6 +46,7 @@ _ORDER = (
     "compare",
     "sample",
     "show",
+    "status",
     "plot",
     "report",
     "explore",

@@ -50,7 +50,7 @@ def test_no_command_reads_a_closed_stdin(command: str, monkeypatch: pytest.Monke
     assert left.value.code in (1, 2)
     said = capsys.readouterr().err
     assert said.startswith("mmgen: ") and "Traceback" not in said
-    assert ("stdin, which is closed" in said) == (command not in ("make-data", "reproduce", "check"))
+    assert ("stdin, which is closed" in said) == (command not in ("make-data", "reproduce", "check", "status"))
 
 
 class Broken(io.StringIO):

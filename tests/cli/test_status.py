@@ -1,0 +1,173 @@
+"""``mmgen status``: which files of a folder are up to date, from headers alone."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+
+from mmgen.artifacts import header as headers, parent_record, write_checkpoint
+from mmgen.core.version import __version__
+from mmgen.evaluation import write_scores
+from mmgen.results.score import Score
+from tests.cli.conftest import Run
+from tests.cli.test_main import left_by
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+
+
+def write(path: Path, *parents: Path, value: float = 0.0, facts: Mapping[str, Any] | None = None) -> str:
+    """Write a model, or an aggregate if there are parents; return its content id."""
+    kind = "aggregate" if parents else "model"
+    return write_checkpoint(
+        path,
+        kind=kind,
+        tensors={"w": torch.tensor([value])},
+        settings={},
+        seed=0,
+        parents=[parent_record(one, "model", path) for one in parents],
+        facts=facts,
+        command=f"mmgen {'fit-aggregate' if parents else 'train'} -o {path.name}",
+    ).content_id
+
+
+def write_state(path: Path, finished: bool) -> None:
+    write_checkpoint(path, kind="training-state", tensors={}, settings={}, seed=0, facts={"finished": finished})
+
+
+def write_score(path: Path, **ids: str) -> None:
+    score = Score(
+        "correctness",
+        "correctness",
+        50.0,
+        1.0,
+        "%",
+        "higher",
+        4,
+        "own",
+        ids=ids,
+        run={"name": "a", "settings": "0", "seed": "0"},
+    )
+    write_scores(path, [score])
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    """A folder with model m, the aggregate a fitted to it, b made from a, and scores of a."""
+    m, a, b = (tmp_path / f"{name}.safetensors" for name in "mab")
+    write(m)
+    content_id = write(a, m)
+    write(b, a)
+    write_score(tmp_path / "a.jsonl", aggregate=content_id)
+    return tmp_path
+
+
+def states(run: Run, *words: str) -> dict[str, list[str]]:
+    """State and remedy by the name of the file."""
+    done = run("status", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    return {line.split("\t")[1]: line.split("\t")[3:] for line in done.stdout.splitlines()}
+
+
+def test_everything_is_up_to_date_and_ancestors_come_first(chain: Path, run: Run) -> None:
+    lines = run("status").stdout.splitlines()
+    assert lines == [
+        "model\tm.safetensors\t\tup to date\t",
+        "aggregate\ta.safetensors\tmodel m.safetensors\tup to date\t",
+        "aggregate\tb.safetensors\tmodel a.safetensors\tup to date\t",
+        "scores\ta.jsonl\taggregate a.safetensors\tup to date\t",
+    ]
+
+
+def test_a_changed_parent_outdates_what_was_made_from_it(chain: Path, run: Run) -> None:
+    write(chain / "m.safetensors", value=1.0)
+    found = states(run)
+    assert found["m.safetensors"] == ["up to date", ""]
+    again = "make it again with: mmgen fit-aggregate -o a.safetensors --overwrite"
+    assert found["a.safetensors"] == ["parent changed", again]
+    assert found["b.safetensors"] == ["parent out of date", "first renew a.safetensors"]
+    assert found["a.jsonl"] == ["parent out of date", "first renew a.safetensors"]
+    write(chain / "a.safetensors", chain / "m.safetensors")
+    found = states(run)
+    assert found["a.safetensors"] == ["up to date", ""]
+    assert found["a.jsonl"] == [
+        "parent changed", "measure again with: mmgen eval a.safetensors -o a.jsonl --overwrite"
+    ]  # fmt: skip
+
+
+def test_a_missing_parent_is_named_with_its_command(chain: Path, run: Run) -> None:
+    (chain / "m.safetensors").unlink()
+    found = states(run)
+    assert found["a.safetensors"] == ["parent missing", "make the model with: mmgen train -o m.safetensors"]
+    assert found["b.safetensors"] == ["up to date", ""]  # its own parent is there
+
+
+def test_a_renamed_parent_is_found_by_its_content(chain: Path, run: Run) -> None:
+    (chain / "m.safetensors").rename(chain / "renamed.safetensors")
+    assert states(run)["a.safetensors"] == ["up to date", ""]
+
+
+def test_unfinished_trainings_are_continued(chain: Path, run: Run) -> None:
+    write(chain / "m.safetensors", facts={"finished": False})
+    write_state(chain / "m.last.safetensors", finished=False)
+    write_state(chain / "n.last.safetensors", finished=False)
+    write_state(chain / "o.last.safetensors", finished=True)
+    found = states(run)
+    assert found["m.safetensors"] == ["unfinished", "continue with: mmgen train -o m.safetensors"]
+    assert found["n.safetensors"] == ["unfinished", "give the command of its training again to continue"]
+    assert "o.safetensors" not in found
+
+
+def test_other_versions_and_unreadable_files(chain: Path, run: Run) -> None:
+    with mock.patch.object(headers, "__version__", "0.0.9"):
+        write(chain / "m.safetensors", value=1.0)
+    (chain / "broken.h5").write_bytes(b"\x00" * 100)
+    found = states(run)
+    assert found["m.safetensors"] == ["other version", f"made with mmgen 0.0.9, this is {__version__}"]
+    state, reason = found["broken.h5"]
+    assert state == "unreadable" and "broken.h5 is neither HDF5 nor safetensors" in reason
+
+
+def test_json_holds_every_reason(chain: Path, run: Run) -> None:
+    with mock.patch.object(headers, "__version__", "0.0.9"):
+        write(chain / "a.safetensors", chain / "m.safetensors", value=3.0)
+    (chain / "m.safetensors").unlink()
+    found = [json.loads(line) for line in run("status", "--json").stdout.splitlines()]
+    (one,) = [file for file in found if file["path"] == "a.safetensors"]
+    assert one["state"] == "parent missing"
+    assert [problem["state"] for problem in one["problems"]] == ["parent missing", "other version"]
+    assert [(parent["role"], parent["state"]) for parent in one["parents"]] == [("model", "missing")]
+
+
+def test_a_file_that_names_itself_among_its_ancestors_ends(chain: Path, run: Run) -> None:
+    a, b = chain / "a.safetensors", chain / "b.safetensors"
+    write(a, b, value=2.0)
+    assert states(run)["a.safetensors"]
+
+
+def test_golden_files_without_torch(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "golden")
+    (left,) = left_by(f"status {tmp_path / 'golden'}")
+    assert left.said == "" and not left.loaded & {"torch", "matplotlib"}
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("no-folder", "cannot read the folder no-folder: no such file"),
+        ("m.safetensors", "is a file, expected a folder"),
+    ],
+)
+def test_wrong_folders(word: str, message: str, chain: Path, run: Run) -> None:
+    done = run("status", word)
+    assert done.returncode in (1, 2) and message in done.stderr and done.stdout == ""
+
+
+def test_an_empty_folder(run: Run) -> None:
+    done = run("status")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "there are no files of mmgen in" in done.stderr
