@@ -197,7 +197,7 @@ def test_a_wrong_list_of_another_kind_is_still_told(tmp_path: Path) -> None:
 
 
 def test_the_examples_of_the_page(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reproducing-tables.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "own-lists.md").read_text(encoding="utf-8")
     blocks = [block for block in page.split("```toml\n")[1:] if "each.model" in block or "extends" in block]
     matrix, extending = (block.split("```")[0] for block in blocks)
     (tmp_path / "a.toml").write_text(f'title = "t"\nsource = "s"\ndataset = "d"\n{matrix}')
