@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._streams import read_stdin
-from mmgen.commands import ExistingFile
+from mmgen.commands import ExistingFile, FileFinder
 from mmgen.core.errors import MmgenError, UsageError, clip, reason_of
 from mmgen.core.processes import MOST
 
@@ -116,23 +116,21 @@ def read_path(text: str, kind: str = "file") -> Path:
     return _existing_path(text, kind)
 
 
-def read_paths(texts: Sequence[str], kind: str = "file", folders: bool = False) -> list[Path]:
+def read_paths(texts: Sequence[str], kind: str = "file", folders: FileFinder | None = None) -> list[Path]:
     """Return the paths in arguments, each once, after a check that they exist; ``-`` stands for the lines of stdin.
 
     Args:
         texts: The arguments.
         kind: Noun for a file in errors, such as "file of scores".
-        folders: Whether a folder stands for the files in it that a report shows.
+        folders: Function that returns the files for which a folder stands, which is then accepted.
 
     Raises:
         MmgenError: There is no such file, or stdin is empty.
     """
     typed = [line for text in texts for line in (_paths_from_stdin(kind) if text == "-" else [text])]
-    if folders:
-        from mmgen.commands import find_reported_files
-
-        typed = [file for text in typed for file in map(str, find_reported_files(Path(text)) or [Path(text)])]
-    return list(dict.fromkeys(_existing_path(text, kind) for text in typed))
+    return list(
+        dict.fromkeys(Path(text) if folders and folders(Path(text)) else _existing_path(text, kind) for text in typed)
+    )
 
 
 def _paths_from_stdin(kind: str) -> list[str]:

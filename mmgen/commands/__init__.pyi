@@ -14,7 +14,7 @@ from ._fields import (
     fields_of as fields_of,
     option_names as option_names,
 )
-from ._folders import find_reported_files as find_reported_files
+from ._folders import FileFinder as FileFinder
 from ._functions import make_function as make_function
 from ._members import source_file_of as source_file_of, stage_class as stage_class, stage_names as stage_names
 from ._words import check_words as check_words

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from mmgen.commands._folders import FileFinder
 from mmgen.settings.declared import SourceField, read_class_fields, read_class_fields_in
 from mmgen.settings.kinds import Range
 from mmgen.settings.switches import Positional
@@ -37,12 +38,12 @@ class Input:
     Attributes:
         content: Kind of the file, for messages ("dataset").
         metavar: Its name in help.
-        folders: Whether a folder stands for the files in it that a report reads.
+        folders: Function that returns the files for which a folder stands; None where folders are refused.
     """
 
     content: str
     metavar: str = "FILE"
-    folders: bool = False
+    folders: FileFinder | None = None
 
 
 class OptionName:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mmgen.commands._base import Stage
 from mmgen.commands._fields import Input, OptionName
+from mmgen.commands._folders import expand_folders, find_score_files
 from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import File, paths_of
 
@@ -25,9 +26,9 @@ class Compare(Stage["Comparison"]):
     leaves out 0.
     """
 
-    scores: Annotated[File | Sequence[File], Input("file of scores", metavar="SCORES...")]
-    """Files of mmgen eval and mmgen baseline (.jsonl), of any models and seeds. Logs of training among them are left
-    out."""
+    scores: Annotated[File | Sequence[File], Input("file of scores", metavar="SCORES...", folders=find_score_files)]
+    """Files of mmgen eval and mmgen baseline (.jsonl), of any models and seeds, or a folder with these. Logs of
+    training among them are left out."""
     against: Annotated[str | None, OptionName(metavar="NAME")] = None
     """Row that the others are compared with: differences, paired over seeds, with their 95 % intervals."""
 
@@ -44,7 +45,7 @@ class Compare(Stage["Comparison"]):
         from mmgen.results.comparing import compare_scores
         from mmgen.results.score import read_scores
 
-        files = paths_of(self.scores)
+        files = expand_folders(paths_of(self.scores), find_score_files)
         paths = [path for path in files if not path.name.endswith(LOG_ENDING)]  # which *.jsonl names too
         if len(paths) < len(files):
             number = len(files) - len(paths)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from mmgen.commands._base import Drawing
 from mmgen.commands._fields import Input, OptionName
+from mmgen.commands._folders import expand_folders, find_explored_files
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of, paths_of
 
 __all__ = ["Explore"]
@@ -21,8 +22,8 @@ class Explore(Drawing[Path]):
     it can be opened from a disk, sent, or put on a web site.
     """
 
-    files: Annotated[File | Sequence[File], Input("file", metavar="FILES...")]
-    """A model and what was fitted to it, or a judge."""
+    files: Annotated[File | Sequence[File], Input("file", metavar="FILES...", folders=find_explored_files)]
+    """A model and what was fitted to it, or a judge; or a folder with these, such as that of mmgen quickstart."""
     output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; explore.html by default."""
     _: KW_ONLY
@@ -48,7 +49,10 @@ class Explore(Drawing[Path]):
         from mmgen.artifacts.pages import check_page
         from mmgen.figures.explore.make import Limits, make_explorer
 
-        paths, output = paths_of(self.files), path_of(self.output or "explore.html")
+        named, output = paths_of(self.files), path_of(self.output or "explore.html")
+        paths = expand_folders(named, find_explored_files)
+        if paths != named:
+            self.watch.say(f"explore {', '.join(path.name for path in paths if path.suffix != '.jsonl')}")
         check_page(output, "explore", self.overwrite, *paths)
         limits = Limits(self.number, self.descriptions, self.dimensions, int(self.max_size * 1e6))
         work = make_explorer(

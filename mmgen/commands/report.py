@@ -7,7 +7,7 @@ from typing import Annotated
 
 from mmgen.commands._base import Drawing
 from mmgen.commands._fields import Input, OptionName
-from mmgen.commands._folders import find_reported_files
+from mmgen.commands._folders import expand_folders, find_reported_files
 from mmgen.settings.kinds import File, FilePath, optional_path, path_of, paths_of
 
 __all__ = ["Report"]
@@ -20,8 +20,9 @@ class Report(Drawing[Path]):
     Parents, logs and the judge are found through the files' lineage. The page needs no other file and no network.
     """
 
-    files: Annotated[File | Sequence[File], Input("file", metavar="FILES...", folders=True)]
-    """Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs, or a folder with these."""
+    files: Annotated[File | Sequence[File], Input("file", metavar="FILES...", folders=find_reported_files)]
+    """Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs, or a folder with these, such as that of
+    mmgen quickstart or mmgen export."""
     output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; report.html by default."""
     _: KW_ONLY
@@ -39,7 +40,7 @@ class Report(Drawing[Path]):
         from mmgen.artifacts.pages import check_page
         from mmgen.figures.report.make import make_report
 
-        paths = [file for path in paths_of(self.files) for file in find_reported_files(path) or [path]]
+        paths = expand_folders(paths_of(self.files), find_reported_files)
         output = path_of(self.output or "report.html")
         check_page(output, "report", self.overwrite, *paths)
         work = make_report(

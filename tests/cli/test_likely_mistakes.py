@@ -9,6 +9,7 @@ from mmgen import objectives
 from mmgen.artifacts import write_checkpoint
 from mmgen.artifacts.lineage import parent_record
 from mmgen.cli._options import read_paths
+from mmgen.commands._folders import find_reported_files
 from mmgen.commands._words import check_words
 from mmgen.core.errors import MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
@@ -198,7 +199,8 @@ def test_a_report_of_a_folder_is_of_all_that_it_tells_of(letters: Path) -> None:
     made = letters.parent / "made"
     for name in ("my-scores.jsonl", "my.log.jsonl", "my.last.safetensors", "notes.txt"):
         (made / name).touch()
-    assert read_paths([str(made)], folders=True) == [made / "my-scores.jsonl", made / "my.safetensors"]
+    assert read_paths([str(made)], folders=find_reported_files) == [made]
+    assert find_reported_files(made) == [made / "my-scores.jsonl", made / "my.safetensors"]
     (letters / "metadata.jsonl").touch()
     with pytest.raises(MmgenError, match="letters is a folder, expected a file: make a dataset of its pictures"):
-        read_paths([str(letters)], folders=True)
+        read_paths([str(letters)], folders=find_reported_files)
