@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MalformedError, parse_json, read_lines
-from mmgen.results.naming import LEARNED_PRIOR, posterior_name, posterior_title
+from mmgen.results.naming import LEARNED_PRIOR, plain_posterior_name, posterior_name, posterior_title
 from mmgen.results.number import Number
 
 __all__ = ["Better", "ExampleValues", "Score", "classifier_names", "content_condition", "read_scores"]
@@ -158,6 +158,17 @@ class Score:
             given=self._description_kind,
         )
         return f"{title}, sharpened" if self.sharpened else title
+
+    @property
+    def plain_name(self) -> str:
+        """Name of the posterior in plain words, without formulas: "where real pictures lie"."""
+        return plain_posterior_name(
+            self._posterior_key,
+            self.text_weight,
+            self.guidance or 0.0,
+            self.guidance_method,
+            given=self._description_kind,
+        )
 
     @property
     def _posterior_key(self) -> str:

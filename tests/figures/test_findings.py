@@ -53,21 +53,25 @@ def test_the_best_row_is_named_with_both_measures_and_the_others_after_it(said: 
     )
     assert both == [
         (
-            "flat: drawn from q_agg guided (w = 3, balanced), pictures show 94.0 ± 0.5 % of the 4 described "
-            "attributes, and coverage of unspecified attributes is 96.0 ± 0.5 % with 3 given.",
-            "The others, by the sum of the two: q_agg 84.0 ± 0.5 % and 97.0 ± 0.5 %; q_true(w = 300) 86.0 ± 0.5 % and "
-            "50.0 ± 0.5 %.",
+            "flat draws best from where real pictures lie, and the model agrees (q_agg guided (w = 3, balanced)). "
+            "94.0 ± 0.5 % of the 4 given attributes are right (correctness). What is left open varies as in real "
+            "pictures to 96.0 ± 0.5 % (coverage, 3 given).",
+            "The others, by the sum of the two: where real pictures lie (q_agg) 84.0 ± 0.5 % and 97.0 ± 0.5 %; what "
+            "the model believes, words counting 300 times (q_true(w = 300)) 86.0 ± 0.5 % and 50.0 ± 0.5 %.",
         )
     ]
 
 
 def test_one_measure_or_one_row_is_said_as_it_is(said: Any) -> None:
     right = line("correctness", 84.0, 1, "aggregate", "agg", stderr=None)
-    assert said(right) == [("flat: drawn from q_agg, pictures show 84.00 % of the described attribute.", "")]
+    expected = (
+        "flat draws best from where real pictures lie (q_agg). 84.00 % of the given attribute are right (correctness)."
+    )
+    assert said(right) == [(expected, "")]
     ((best, others),) = said(right, line("correctness", 86.0, 1, "true", "true", text_weight=1.0))
     assert (
-        best.startswith("flat: drawn from q_true(w = 1), exact, pictures show 86.0")
-        and others == "The others: q_agg 84.00 %."
+        best.startswith("flat draws best from what the model believes (q_true(w = 1), exact). 86.0")
+        and others == "The others: where real pictures lie (q_agg) 84.00 %."
     )
     assert said(line("coverage", 84.0, 3, "aggregate", "agg")) == []
     assert said(line("correctness", 84.0, 0, "aggregate", "agg")) == [], "nothing was asked for"
@@ -77,6 +81,26 @@ def test_rows_of_another_judge_are_not_compared(said: Any) -> None:
     other = line("correctness", 99.0, 2, "true", "true")
     other["ids"] = other["ids"] | {"judge": "another"}
     assert said(line("correctness", 84.0, 2, "aggregate", "agg"), other)[0][1] == ""
+
+
+def test_advice_stands_before_the_scores_with_a_command_for_these_files(world: Path, tmp_path: Path) -> None:
+    aggregate, judge = world / "flat-aggregate.safetensors", world / "judge.safetensors"
+    ids = {"model": read_header(world / "flat.safetensors").content_id, "aggregate": read_header(aggregate).content_id}
+    scores = []
+    for file, drawn in ((judge, 60.0), (world / "data.h5", 95.0)):  # whatever the ids, they are of two judges
+        measured = line("correctness", 70.0, 2, "aggregate", "agg", judge=file.stem)
+        measured |= {"judge_accuracy": {"parity": 95.0, "mean": 95.0}, "by_attribute": {"parity": drawn}}
+        scores.append(measured | {"ids": {**ids, "dataset": "d", "judge": read_header(file).content_id}})
+    path = tmp_path / "scores.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in scores))
+    page = make_report([aggregate, judge, path], tmp_path / "r.html").run().read_text()
+    assert (
+        page.index('id="pictures"') < page.index('id="findings"') < page.index('id="next"') < page.index('id="scores"')
+    )
+    assert "<li>parity: 60.0\N{NO-BREAK SPACE}% drawn right by judge, 95.0\N{NO-BREAK SPACE}% by data;" in page
+    assert f"<code>mmgen sample {aggregate} --given parity=even</code>" in page, "the judges disagree"
+    folded = page[page.index("<summary>The same by another judge, data") :]
+    assert folded.index("<h3>Correctness") < folded.index("</section>")
 
 
 def test_what_draws_best_comes_first_and_the_exact_posterior_is_folded(world: Path) -> None:

@@ -18,7 +18,8 @@ from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import draw_contact_sheet
 from mmgen.figures.session import gather_files
 
-SECTIONS = ["scores", "samples", "abstraction", "latents", "curves", "judge", "lineage", "settings"]
+SECTIONS = ["pictures", "findings", "scores", "samples", "abstraction", "latents", "curves", "judge", "lineage"]
+SECTIONS += ["settings"]
 
 
 class Page(HTMLParser):
@@ -98,8 +99,10 @@ def test_pictures_are_pictures(source: str) -> None:
 
 def test_findings_and_scores_stand_beside_the_papers(source: str) -> None:
     text = " ".join(Page(source).text.split())
-    assert "flat: drawn from q_agg, pictures show 91.0 ± 0.5 % of the 2 described attributes." in text
-    assert "The others: q_true" in text
+    assert (
+        "flat draws best from where real pictures lie (q_agg). 91.0 ± 0.5 % of the 2 given attributes are right" in text
+    )
+    assert "The others: what the model believes (q_true" in text
     # Two attributes given is a column of VE's table, too: of other pictures, as the fold says.
     assert "82.03 ± 1.37" in text and "JMVAE" in text
     assert "other data VE Fig. 4a" in text and "Here size" in text

@@ -244,6 +244,7 @@ def page_context(
     tables = make_score_tables(
         report_files.scores, report_files.names, data=report_files.data, models=report_files.models
     )
+    judges = list(dict.fromkeys(table.judge for table in tables if table.judge))
     beside = any(row.published for table in tables for row in table.rows)
     counts = {"file": len(report_files.headers), "model": len(report_files.groups), "score": len(report_files.scores)}
     counted = ", ".join(_format_count(number, noun) for noun, number in counts.items())
@@ -254,7 +255,8 @@ def page_context(
         "advice": advise(report_files.scores, report_files.headers),
         "data": _describe_data(report_files),
         "notices": report_files.notices,
-        "tables": tables,
+        "tables": [table for table in tables if table.judge in ("", *judges[:1])],
+        "other_judges": {judge: [table for table in tables if table.judge == judge] for judge in judges[1:]},
         "scores_title": "Scores beside the papers’ numbers" if beside else "Scores",
         "elsewhere": _published_elsewhere(tables),
         "papers": published_papers(),

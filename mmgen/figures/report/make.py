@@ -18,6 +18,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots import PlotOptions
 from mmgen.figures.plots.weak_supervision import make_curves
 from mmgen.figures.report.context import describe_model, page_context
+from mmgen.figures.report.findings import scores_of_model
 from mmgen.figures.report.judges import tabulate_confusions
 from mmgen.figures.report.pictures import (
     TileSheet,
@@ -30,9 +31,11 @@ from mmgen.figures.report.pictures import (
     draw_without_description,
 )
 from mmgen.figures.report.reconstructions import draw_reconstructions
+from mmgen.figures.report.words import WordTable, sort_by_scores
 from mmgen.figures.session import Session, gather_files, latent_sizes, open_session
 from mmgen.generation.decode import drawable_pictures
 from mmgen.posteriors import AnyGuidance, Guidance
+from mmgen.results.ranking import rank_posteriors
 from mmgen.results.score import Score
 from mmgen.results.table import Table
 
@@ -97,7 +100,7 @@ def _draw_uncertainty(sessions: Sequence[Session]) -> list[Picture]:
     return [plots.get("word-uncertainty")(alike, PlotOptions())] if alike else []
 
 
-_STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet]]] = {
+_STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet | WordTable]]] = {
     "same_words": draw_same_descriptions,
     "folded": draw_folded,
     "varied_words": draw_varied_descriptions,
@@ -198,6 +201,8 @@ def make_report(
         done = 0
         for group in report_files.groups:
             session = open_session(group, seed, device, guidance)
+            ranked = rank_posteriors(scores_of_model(report_files, group.header.content_id))
+            session.sources = sort_by_scores(session.sources, ranked)
             report_files.notices += session.notices
             sessions.append(session)
             run: dict[str, Any] = {"name": report_files.names[group.header.content_id], "about": describe_model(group)}

@@ -1,13 +1,9 @@
 """Pictures of a model in a report: for the same descriptions by each posterior, for many descriptions, and for none."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from PIL import Image
-
-from mmgen.figures.drawing.comparison import draw_comparison
-from mmgen.figures.drawing.page import convert_to_rgb, lighten_dark_images
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import data_uri, load_font
+from mmgen.figures.drawing.style import load_font
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots.contours import draw_contour_pictures
 from mmgen.figures.plots.embedding import draw_embedding
@@ -15,13 +11,13 @@ from mmgen.figures.plots.hierarchy import draw_abstraction
 from mmgen.figures.plots.interpolation import draw_interpolations
 from mmgen.figures.plots.latent_map import draw_latent_maps
 from mmgen.figures.plots.traversal import draw_traversals
-from mmgen.figures.session import Session, draw_from_sources, draw_pictures, images_per_row, name_blocks
+from mmgen.figures.report.words import PageTile, WordTable, describe_tiles, draw_columns, select_sources
+from mmgen.figures.session import Session, draw_from_sources, draw_pictures, images_per_row
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.descriptions import empty_description
 from mmgen.generation.draws import format_share_correct
 
 __all__ = [
-    "PageTile",
     "TileSheet",
     "draw_abstractions",
     "draw_folded",
@@ -39,55 +35,26 @@ def _has_single_attribute(session: Session) -> bool:
     return len(concepts) > 0 and concepts.tokens is None and concepts.codes.shape[1] == 1
 
 
-def _select_sources(session: Session, *, folded: bool) -> Session:
-    """Return a copy of the session with only the folded (at first hidden) posteriors, or only the others."""
-    return replace(session, sources=[source for source in session.sources if source.folded is folded])
+def draw_same_descriptions(session: Session) -> list[WordTable]:
+    """Draw pictures of the same descriptions by each posterior that the page shows at once."""
+    return _draw_descriptions(select_sources(session, folded=False))
 
 
-def draw_same_descriptions(session: Session) -> list[Picture]:
-    """Draw pictures of the same descriptions by each posterior that the page shows at once, the best one first."""
-    return _draw_descriptions(_select_sources(session, folded=False))
-
-
-def draw_folded(session: Session) -> list[Picture]:
+def draw_folded(session: Session) -> list[WordTable]:
     """Draw pictures of the same descriptions by each folded posterior, which the page hides at first."""
-    return _draw_descriptions(_select_sources(session, folded=True))
+    return _draw_descriptions(select_sources(session, folded=True))
 
 
 def draw_abstractions(session: Session) -> list[Picture]:
     """Draw pictures of a description whose attributes are dropped one by one, by each posterior that is not folded."""
-    return draw_abstraction(_select_sources(session, folded=False))
+    return draw_abstraction(select_sources(session, folded=False))
 
 
-def _draw_descriptions(session: Session) -> list[Picture]:
-    if not len(session.concepts) or not session.sources:
-        return []
-    count = images_per_row(session.sources)
-    asked = session.concepts[: 12 if _has_single_attribute(session) else 6]
-    draws = draw_from_sources(session, asked, count, session.sources)
-    grid = draw_comparison(draws, asked.format_short_texts(session.model))
-    caption = f"Each row one description, {count} images from each of: {name_blocks(draws)}."
-    return [Picture("The same words, drawn from each posterior", caption, grid, session.note)]
+def _draw_descriptions(session: Session) -> list[WordTable]:
+    return draw_columns(session, session.sources, 12 if _has_single_attribute(session) else 6)
 
 
 _SIZE = 24  # font size at which words are measured
-
-
-@dataclass(frozen=True)
-class PageTile:
-    """Image on a page, with its text in HTML under it.
-
-    Attributes:
-        uri: The image as a ``data:`` address, at its own size.
-        words: The description.
-        remark: The classifier's predictions that differ from it; "" if none do.
-        wrong: Whether any prediction differs.
-    """
-
-    uri: str
-    words: str
-    remark: str = ""
-    wrong: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,23 +80,17 @@ class TileSheet:
 
 def draw_varied_descriptions(session: Session) -> list[TileSheet]:
     """Draw one image for each of many descriptions, with predictions that contradict it (VE Fig. 3, 10)."""
-    info, asked = session.model.attributes, session.concepts
+    asked = session.concepts
     if not len(asked) or (_has_single_attribute(session) and len(asked) <= 12):  # all of them are among the same words
         return []
     sheets = []
-    for name, drawn in draw_from_sources(session, asked, 1, _select_sources(session, folded=False).sources):
+    for name, drawn in draw_from_sources(session, asked, 1, select_sources(session, folded=False).sources):
         captions = asked.format_short_texts(session.model)
-        wrong, read = [False] * len(captions), [""] * len(captions)
-        if info is not None and drawn.predicted is not None and drawn.mismatches is not None:
-            wrong = drawn.mismatches[:, 0].tolist()
-            read = [drawn.describe_mismatch(row, 0, info) for row in range(len(drawn.descriptions))]
-        (shown,), remark = lighten_dark_images([convert_to_rgb(drawn.means[:, 0])])
-        uris = [data_uri(Image.fromarray(pixels)) for pixels in shown]
-        tiles = [PageTile(*tile) for tile in zip(uris, captions, read, wrong, strict=True)]
+        rows, remark = describe_tiles(session, drawn, captions)
         verdict = format_share_correct(drawn)
         caption = f"One image for each of {len(captions)} descriptions of the test part"
         words = f"{caption}{', ' + verdict if verdict else ''}. {remark}".strip()
-        sheets.append(TileSheet(name, words, tiles))
+        sheets.append(TileSheet(name, words, [row[0] for row in rows]))
     return sheets
 
 

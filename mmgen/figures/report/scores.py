@@ -80,6 +80,7 @@ class ScoreTable:
         explained: Meaning of the protocol and the columns, in a sentence or two.
         bounds: Scores of real pictures and of chance, in the same columns.
         by_attribute: The same scores by attribute; None if there are none.
+        judge: Name of the attribute classifier; "" without one.
     """
 
     metric: str
@@ -93,6 +94,7 @@ class ScoreTable:
     explained: str = ""
     bounds: list[Row] = field(default_factory=list)
     by_attribute: AttributeTable | None = None
+    judge: str = ""
 
 
 def make_score_tables(
@@ -112,17 +114,18 @@ def make_score_tables(
             belong to the model even if a fitted posterior's file was measured.
     """
     entries = [_entry(score, names, models or {}) for score in scores]
-    return [_score_table(table, data or {}) for table in compare_entries(entries, names=names).tables]
+    return [_score_table(table, data or {}, names) for table in compare_entries(entries, names=names).tables]
 
 
 def _entry(score: Score, names: Mapping[str, str], models: Mapping[str, str]) -> Entry:
     identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
     if (score.base or score.posterior) in ("prior", "own", "image", RETRIEVAL):
         identity = str(score.ids.get("model") or models.get(identity, identity))
-    return Entry(score.run.get("settings", identity), names.get(identity) or identity[:12] or "?", score)
+    name = names.get(identity) or score.run.get("name") or identity[:12] or "?"
+    return Entry(score.run.get("settings", identity), name, score)
 
 
-def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]]) -> ScoreTable:
+def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]) -> ScoreTable:
     conditions, columns = table.conditions, list(table.columns)
     groups = [
         (row, column, cell) for row in table.rows for column, cell in zip(columns, row.cells, strict=True) if cell
@@ -145,6 +148,7 @@ def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]]) ->
     return ScoreTable(
         conditions.metric, table.about, conditions.unit, table.better, headings, [*rows, *papers],
         [*table.notes, *footnotes], others, _explain_conditions(conditions, headings), bounds, by_attribute,
+        conditions.format_value("judge", names) if conditions.judge else "",
     )  # fmt: skip
 
 
