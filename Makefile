@@ -14,12 +14,14 @@ TESTED := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python
 # In the order of their names: xdist would put files with few tests last, and those take longest, while one core waits.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help quickstart test test-all lint format types docs site clean
+.PHONY: help install quickstart test test-all lint format types docs site clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
-quickstart: $(VENV)/.installed  ## Install into .venv, then go from data to report on bundled digits (some minutes)
+install: $(VENV)/.installed  ## Install into .venv
+
+quickstart: $(VENV)/.installed  ## Install into .venv, then go from data to report on coloured shapes (some minutes)
 	$(BIN)/mmgen quickstart $(QUICKSTART_OPTIONS)
 
 test: $(VENV)/.installed-dev  ## Install into .venv with what testing needs, then run the fast tests

@@ -58,7 +58,7 @@ _DATA = {
     "shapes": _Data(
         "shapes",
         (("plain-cvae", "prior"), ("aggregate", "aggregate"), ("aggregate", "aggregate")),
-        {"plain-cvae": "A plain conditional VAE, the usual way"},
+        {"plain-cvae": "A plain conditional VAE"},
         (
             "shape=star colour=yellow ground=night",
             "shape=heart colour=red",
@@ -73,7 +73,7 @@ _DATA = {
 }
 
 
-def plan_stages(quick: bool, seed: int, data: str = "digits") -> "tuple[Stage, ...]":
+def plan_stages(quick: bool, seed: int, data: str = "shapes") -> "tuple[Stage, ...]":
     """Return the stages of the quickstart, in order (mmgen/experiments/_shapes.toml and _digits.toml)."""
     from mmgen.experiments import packaged_stages
 
@@ -105,9 +105,11 @@ def _draw_picture(folder: Path, chosen: _Data, guidance: str, seed: int) -> None
         model = models[name].guided(guidance, seed) if number == len(chosen.compared) else models[name]
         words = parse_descriptions(model, chosen.descriptions) if chosen.descriptions else concepts
         pictures = draw(model, words, 6, posterior=posterior, seed=seed, classifier=judge)
-        draws.append((chosen.titles.get(name, model.posteriors[posterior].title), pictures))
+        density = model.posteriors[posterior]
+        title = f"{density.plain_name[:1].upper()}{density.plain_name[1:]}: {density.label}"
+        draws.append((chosen.titles.get(name, title), pictures))
     note = explain_red_frames(judge.accuracy, classifier_reads_samples(model))
-    grid = draw_comparison(draws, labels, title="The same words, drawn from each posterior", note=note)
+    grid = draw_comparison(draws, labels, title="The same words, drawn from each", note=note)
     grid.save(folder / PICTURE)
 
 
@@ -208,8 +210,8 @@ def quickstart_command(
         typer.Option(
             "--data",
             metavar="NAME",
-            show_default="digits",
-            help="digits, handwritten, which scikit-learn carries, or shapes in colours, which mmgen draws.",
+            show_default="shapes",
+            help="shapes in colours, which mmgen draws, or digits, handwritten, which scikit-learn carries.",
             autocompletion=lambda: [*_DATA],
         ),
     ] = None,
@@ -294,7 +296,7 @@ def quickstart_command(
     ):
         if is_given:
             raise UsageError(f"{option} is for your own pictures; name them with --images DIR, or leave it out")
-    data = data or "digits"
+    data = data or "shapes"
     if data not in _DATA:
         raise UsageError(format_unknown_name("quickstart", data, [*_DATA]))
     _run_on_packaged_data(data, output, quick=quick, seed=seed, jobs=choose_job_count(jobs))

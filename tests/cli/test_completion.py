@@ -39,7 +39,7 @@ def offered(line: str) -> list[str]:
         ("mmgen list objective te", ["telbo"]),
         (
             "mmgen list presets quickstart/",
-            [f"quickstart/{name}" for name in ("captions", "digits", "pictures", "plain-cvae")],
+            [f"quickstart/{name}" for name in ("captions", "digits", "pictures", "plain-cvae", "shapes")],
         ),
         ("mmgen reproduce wu-", ["wu-figure3", "wu-table2", "wu-table4"]),
         ("mmgen fit-aggregate m.safetensors --given ", ["attributes", "text", "nothing"]),

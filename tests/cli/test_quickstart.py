@@ -34,6 +34,7 @@ SCORE = {
 
 
 DATA = ("shapes", "digits")
+PROGRAM = "from mmgen.cli._main import main; main()"
 
 
 @pytest.mark.parametrize("data", DATA)
@@ -232,7 +233,7 @@ def test_what_fails_costs_nothing_and_is_continued(jobs: int, tmp_path: Path, mo
     }
     for name, text in kept.items():
         (folder / name).write_text(text)
-    write_data(folder / "digits.h5", command=plan[0].command_line)
+    write_data(folder / plan[0].makes, command=plan[0].command_line)
     ran = []
 
     def run_command(arguments: list[str], *_: Any, **__: Any) -> str:
@@ -268,17 +269,17 @@ def test_pictures_are_dropped_of_own_ones_alone(tmp_path: Path) -> None:
 
 
 def test_another_seed_is_refused_where_there_is_one(tmp_path: Path) -> None:
-    write_data(tmp_path / "digits.h5", command=quickstart.plan_stages(True, 0)[0].command_line)
+    first = quickstart.plan_stages(True, 0)[0]
+    write_data(tmp_path / first.makes, command=first.command_line)
     done = within(tmp_path, "quickstart", "--quick", "--seed", "1", "-o", ".")
     assert (done.returncode, done.stdout) == (1, "")
     assert "was made with seed 0, expected seed 1; move it away, use another --output" in done.stderr
 
 
-@pytest.mark.slow
-def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
-    code = "from mmgen.cli._main import main; main()"
+def run_quickstart(data: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """Run the quickstart at reduced size and check its pages."""
     done = subprocess.run(
-        [sys.executable, "-c", code, "quickstart", "--quick", "-o", str(tmp_path / "q")],
+        [sys.executable, "-c", PROGRAM, "quickstart", "--quick", "--data", data, "-o", str(tmp_path / "q")],
         capture_output=True,
         text=True,
         check=True,
@@ -289,22 +290,35 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
     explored = (tmp_path / "q" / quickstart.EXPLORE).read_text(encoding="utf-8")
     assert len(explored) < 3_000_000 and "default-src 'none'" in explored
     assert done.stderr.rstrip().splitlines()[-1].endswith("explore.html, a page to play with.")
+    assert all(f"$ {stage.command_line}" in done.stderr for stage in quickstart.plan_stages(True, 0, data))
+    return done
+
+
+@pytest.mark.slow
+def test_digits_run_at_reduced_size(tmp_path: Path) -> None:
+    done = run_quickstart("digits", tmp_path)
     for words in ("q_agg guided (w = 3)", "recall, 3 words given", "q_true(w = 300)", "q_true(w = 1), exact"):
         assert words in done.stderr
-    assert all(f"$ {stage.command_line}" in done.stderr for stage in quickstart.plan_stages(True, 0))
+
+
+@pytest.mark.slow
+def test_shapes_and_the_readme_run_at_reduced_size(tmp_path: Path) -> None:
+    done = run_quickstart("shapes", tmp_path)
+    for words in ("q_agg guided (cfg 1.5)", "coverage, 2 words given", "plain conditional VAE"):
+        assert words in done.stderr
     # The README's Python example, on what was just made.
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
     path = tmp_path / "q" / "aggregate.safetensors"
     made: dict[str, Any] = {}
     exec(re.sub(r"load\(.*?\)", f"load({str(path)!r})", example), made)
-    assert made["pictures"].shape == (16, 1, 32, 32)
-    assert made["posterior"].mean.shape == (16, 12)
+    assert made["pictures"].shape == (16, 3, 64, 64)
+    assert made["real"].shape == (16, 3, 64, 64)
 
     # Every command of the README that begins from the quickstart's files, as it is printed.
     (tmp_path / "q").rename(tmp_path / "quickstart")
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
-    mmgen = f'mmgen() {{ {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$@"; }}'
-    run = [block for block in blocks if "quickstart/aggregate" in block or "quickstart/digits" in block]
+    mmgen = f'mmgen() {{ {shlex.quote(sys.executable)} -c {shlex.quote(PROGRAM)} "$@"; }}'
+    run = [block for block in blocks if "quickstart/aggregate" in block or "quickstart/shapes" in block]
     assert len(run) == 2
     for block in run:
         block = block.replace(". .venv/bin/activate", ":")
@@ -313,5 +327,5 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
         script = f"set -eo pipefail\n{mmgen}\n{less}"
         done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
-    for name in ("threes.png", "small-threes.png", "from-export.png", "telbo.jsonl", "telbo.html"):
+    for name in ("hearts.png", "stars.png", "from-export.png", "telbo.jsonl", "telbo.html"):
         assert (tmp_path / name).stat().st_size > 1000
