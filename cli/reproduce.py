@@ -84,9 +84,9 @@ def reproduce_command(
     """Make a published table again, and print it beside the paper's numbers.
 
     Runs the stages of an experiment file (TOML, in mmgen/experiments), each of which is a command and makes one file.
-    Files that are there and fit are used as they are, and an interrupted training is continued; so the command can be
-    given again at any time, here or on a cluster. The table goes into a page of Markdown and opens a report with
-    pictures, whose paths are printed.
+    The command can be given again at any time, here or on a cluster: files that exist and fit are used, and an
+    interrupted training continues. The table goes into a page of Markdown and opens a report with pictures, whose paths
+    are printed.
     """
     from mmgen.artifacts.files import check_replaceable, check_writable, leads_out_of_folder
     from mmgen.cli._cluster import run_on_cluster

@@ -126,10 +126,10 @@ class Drawing(Stage[R]):
     overwrite: bool = False
     """Replace the file that is there, even one that mmgen did not make."""
     guidance: Annotated[float | str, OptionName(metavar="W")] = "0"
-    """Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more literally the
-    words are taken; 3, for example. With 3:balanced attributes that are left out keep their shares;
-    3:effective=100:candidates=65536 chooses from more candidates. cfg:0.5 is classifier-free guidance of a fitted
-    rectified flow, which reads no p(words | z); gradient:1 adds the gradient of log p(words | z) to its path."""
+    """Tilt the posterior by p(words | z)^W, the model's own reading of z. The higher W, such as 3, the closer pictures
+    follow the description. 3:balanced keeps the shares of open attributes. 3:effective=100:candidates=65536 chooses
+    from more candidates. cfg:0.5 is classifier-free guidance of a fitted rectified flow, without p(words | z).
+    gradient:1 adds the gradient of log p(words | z) to the flow's path."""
     device: Annotated[str, OptionName(metavar="NAME")] = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     seed: Seed = 0

@@ -27,10 +27,10 @@ _OF_ALL = ("training.seed", "training.device")
 class Baseline(Stage["Scores"]):
     """Measure baselines of models: accuracy of labels predicted from images, or log p(x) of real numbers.
 
-    Label readers, with the dataset, split, shares and seed of mmgen train --paired, learn from exactly the same pairs,
-    and with those of --labelled from the same labels: by default those that the preset says. They write one JSON line
-    for each number of them, which mmgen plot weak-supervision draws. Densities are fitted to the training part and say
-    log p(x) of the test part, a JSON line like that of mmgen eval --metric log-likelihood.
+    Label readers learn from the same pairs as mmgen train --paired with this dataset, split, share and seed, or from
+    the same labels as --labelled; the preset sets the default. They write one JSON line for each number of pairs, which
+    mmgen plot weak-supervision draws. Densities are fitted to the training part. They write log p(x) of the test part,
+    a JSON line like that of mmgen eval --metric log-likelihood.
     """
 
     dataset: Annotated[File, Input("dataset")]

@@ -49,14 +49,14 @@ class Evaluate(Stage["Scores"]):
         OptionName("-p", metavar="NAME"),
         Completions("prior", "own", "aggregate", "true", "scan", "retrieval"),
     ] = ()
-    """Where z comes from: prior, own (the model's q(z | words)), true, aggregate or scan; or retrieval, a
-    baseline of the training pictures that match the description best; repeatable. By default prior and own of a model,
-    what was fitted of an aggregate."""
+    """Posterior to draw z from: prior, own (the encoder's q(z | words)), true, aggregate or scan; or retrieval, a
+    baseline of the training pictures that match the description best; repeatable. By default prior and own for a model,
+    the fitted one for an aggregate."""
     guidance: Annotated[float | str | Sequence[float | str], OptionName(metavar="LIST", default="0")] = 0.0
     """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
-    of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;
-    3:effective=100:candidates=65536 chooses from more candidates. cfg:0.5 is classifier-free guidance of a fitted
-    rectified flow, which reads no p(words | z); gradient:1 adds the gradient of log p(words | z) to its path."""
+    of scores each; repeatable. 3:balanced keeps the shares of open attributes. 3:effective=100:candidates=65536 chooses
+    from more candidates. cfg:0.5 is classifier-free guidance of a fitted rectified flow, without p(words | z).
+    gradient:1 adds the gradient of log p(words | z) to the flow's path."""
     protocol: str | None = None
     given_count: Annotated[Sequence[int] | None, CommaSeparated(), OptionName(default="all, and 1, 2 and 3 fewer")] = (
         None

@@ -17,8 +17,8 @@ __all__ = ["Explore"]
 class Explore(Drawing[Path]):
     """Make one HTML page to play with: choose words, move z, look around in the latent space.
 
-    It shows pictures of every posterior for any words, what each dimension of z changes, and a map of encodings with
-    what is decoded under the pointer. Everything is drawn beforehand: the page needs no server and no network, so that
+    It shows pictures of every posterior for any words, the effect of each dimension of z, and a map of encodings with
+    the decoded picture under the pointer. Everything is drawn beforehand: the page needs no server and no network, so that
     it can be opened from a disk, sent, or put on a web site.
     """
 

@@ -15,9 +15,9 @@ __all__ = ["Export"]
 class Export(Stage[Path]):
     """Write a model with all that drawing needs into one folder, to be uploaded, sent or kept.
 
-    The folder holds the model, what was fitted to it, the judge, a model card (README.md, as the Hugging Face hub reads
-    it) made from the files' headers and scores, sample pictures, the commands that made it, and checksums. mmgen sample
-    DIR and mmgen.load(DIR) work from it without the dataset; an archive is to be unpacked first.
+    The folder holds the model, its fitted posteriors, the judge, sample pictures, the commands that made it, and
+    checksums. A model card (README.md, as the Hugging Face hub reads it) comes from the files' headers and scores.
+    mmgen sample DIR and mmgen.load(DIR) need no dataset. Unpack an archive first.
     """
 
     model: Annotated[File, Input("model or aggregate")]

@@ -46,16 +46,16 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     posterior: Annotated[
         str | None, OptionName("-p", metavar="NAME"), Completions("prior", "own", "aggregate", "true", "scan")
     ] = None
-    """Where z comes from: prior, own (the model's q(z | words)), aggregate, true or scan; by default what was fitted,
-    else own."""
+    """Posterior to draw z from: prior, own (the encoder's q(z | words)), aggregate, true or scan; by default the fitted
+    one, else own."""
     mean: Annotated[bool | None, OptionName("--mean/--sampled", default="mean")] = None
     """Show means of p(image|z) in a picture, or draws from it."""
     judge: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("classifier")] = None
     """Classifier that looks at the images; found beside the model."""
     source: Annotated[str | None, OptionName("--from", metavar="SOURCE"), PictureSource()] = None
-    """Read images instead of drawing them. SOURCE is a picture of any size, resized as those of the dataset were, a
-    samples or dataset file; or a kind of picture, whose test examples are taken: edges, or several together,
-    edges+mask; or edges=FILE. With targets it is what other pictures are drawn from."""
+    """Read images instead of drawing them. SOURCE is a picture of any size, resized as those of the dataset were, or a
+    file of samples or a dataset. Or it is a kind of picture, whose test examples are taken: edges, several together
+    (edges+mask), or edges=FILE. With targets, other pictures are drawn from it."""
     targets: Annotated[Sequence[str], OptionName("--to", metavar="NAME")] = ()
     """The kind of picture to draw, such as mask, where the model has several; repeatable, for pictures of the same z.
     By default the main one."""

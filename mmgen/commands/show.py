@@ -15,8 +15,8 @@ __all__ = ["Show"]
 class Show(Stage[dict[str, Any]]):
     """Show an artifact, its lineage, settings and facts, and with -o sheet.png its images.
 
-    The lineage is a tree of the files that it was made from, each compared with its content id (verified), only found
-    where that takes reading much, or marked as damaged or missing.
+    The lineage is a tree of the file's parents. Each is compared with its content id (verified), only found if a
+    comparison would take long, or marked as damaged or missing.
     """
 
     file: Annotated[File, Input("file")]

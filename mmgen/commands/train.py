@@ -28,15 +28,15 @@ class _TrainingPlan(NamedTuple):
 class Train(Training["TrainedModel"]):
     """Train a model on a dataset.
 
-    Writes the weights that are best by validation bound, and beside them a log (.log.jsonl) and the state to continue
-    from (.last.safetensors), of which some kB are left when the run has ended: what it was, so that the same command
-    again finds it done. --log-to sends the log elsewhere as well.
+    Writes the weights with the best validation bound, and beside them a log (.log.jsonl) and the state to continue from
+    (.last.safetensors). Some kB of the state stay after the end, so that the same command finds the run finished.
+    --log-to sends the log elsewhere as well.
     Ctrl-C saves; the same command again continues, with the same result as without the break. The exception is
     --minutes: the clock ends such a run, and a cosine schedule follows it.
 
-    --from begins a new run with the weights of another model, which becomes its parent: its networks, its split and
-    what its objective looks at are taken over (other weights such as beta only by the same objective), its training
-    settings are not. --resume goes on with an unfinished run.
+    --from begins a new run with the weights of another model, which becomes its parent. Networks, split and the
+    modalities of the objective are taken over; other weights such as beta only by the same objective, and settings of
+    the training never. --resume continues an unfinished run.
     """
 
     dataset: Annotated[File, Input("dataset")]

@@ -35,9 +35,9 @@ class EvaluationSettings(Settings):
     """Importance samples K of log p(x) and log p(x, y) per data point (WG: 1000, CelebA 100); of label-accuracy, draws
     of z. Under a rectified flow, whose log densities are integrals, 10 by default."""
     proposal: Literal["mixture", "auto", "image", "joint", "description"] = "mixture"
-    """What importance samples are drawn from: an even mixture of q(z | image), that given all modalities, and p(z), as
-    far as there are; or one posterior alone: q(z | image), as WG's Table 2; joint for that given all modalities, as
-    WG's supplement; q(z | description); auto for q(z | image) where there is one."""
+    """Proposal of importance samples. mixture: evenly q(z | image), q(z | all modalities) and p(z), those that exist.
+    Or one alone. image: q(z | image), as in WG's Table 2; joint: q(z | all modalities), as in WG's supplement;
+    description: q(z | description); auto: q(z | image) if it exists."""
     text_samples: Count = 5000
     """Importance samples of log p(y), the denominator of log p(x|y), per distinct description (WG: 5000);
     100 by default under a q(z) that is a rectified flow."""
