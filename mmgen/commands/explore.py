@@ -18,8 +18,8 @@ class Explore(Drawing[Path]):
     """Make one HTML page to play with: choose words, move z, look around in the latent space.
 
     It shows pictures of every posterior for any words, the effect of each dimension of z, and a map of encodings with
-    the decoded picture under the pointer. Everything is drawn beforehand: the page needs no server and no network, so that
-    it can be opened from a disk, sent, or put on a web site.
+    the decoded picture under the pointer. Everything is drawn beforehand. The page needs no server and no network: open
+    it from a disk, send it, or put it on a web site.
     """
 
     files: Annotated[File | Sequence[File], Input("file", metavar="FILES...", folders=find_explored_files)]
