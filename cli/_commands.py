@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from mmgen.cli._mistakes import suggest_command, suggest_quotes
+from mmgen.cli._mistakes import suggest_command, suggest_option, suggest_quotes
 from mmgen.cli._options import LARGEST_SEED, Code, EarlyCheck, check_input_exists, check_source_exists
 from mmgen.commands import ExistingFile, PictureSource
 from mmgen.core.errors import UsageError
@@ -61,6 +61,10 @@ class Command(TyperCommand):
                     break
                 if parameter.name in self.early_checks:
                     self.early_checks[parameter.name].check(word)
+            if isinstance(option := getattr(error, "option_name", None), str):
+                known = {name for one in self.params for name in one.opts}
+                if suggestion := suggest_option(ctx.command_path.split()[1], option, known):
+                    ctx.fail(suggestion)
             suggestion = suggest_command(str(self.name), typed, str(missing.metavar) if missing in arguments else "")
             suggestion = suggestion or (
                 suggest_quotes(typed) if "extra argument" in str(error) and self._has_option("--given") else ""

@@ -2,13 +2,20 @@
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from mmgen.core.errors import clip
 
-__all__ = ["suggest_file_in_folder", "holds_pictures", "suggest_command", "suggest_recipe", "suggest_quotes"]
+__all__ = [
+    "holds_pictures",
+    "suggest_command",
+    "suggest_file_in_folder",
+    "suggest_option",
+    "suggest_quotes",
+    "suggest_recipe",
+]
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 _MOST = 1000  # names of a folder that are read
@@ -65,15 +72,46 @@ def suggest_quotes(words: Sequence[str]) -> str:
     )
 
 
+_SETTINGS_OF = {
+    "train": {
+        "model": "mmgen.models:MultimodalSettings",
+        "objective": "mmgen.objectives.elbo:Elbo",
+        "data": "mmgen.models:DataSettings",
+    },
+    "fit-aggregate": {"aggregate": "mmgen.posteriors:AggregateSettings"},
+}
+"""Classes of settings without options of their own, by command and table."""
+
+
+def suggest_option(command: str, option: str, options: Collection[str]) -> str:
+    """Suggest what was meant by an option that a command does not have; "" without a guess."""
+    if option == "--seeds":
+        return f"--seeds is for the commands that train; give mmgen {command} once for each --seed"
+    from mmgen.settings.config import FOREIGN_NAMES
+    from mmgen.settings.declared import read_class_fields
+
+    typed = option.removeprefix("--").replace("-", "_")
+    name = FOREIGN_NAMES.get(typed, typed)
+    known = f"--{name.replace('_', '-')}"
+    if known in options:
+        return f"No such option: {option}: did you mean {known}?"
+    tables = {**_SETTINGS_OF.get(command, {}), "training": "mmgen.training.settings:TrainingSettings"}
+    for table, where in tables.items() if "--set" in options and command != "make-data" else ():
+        if name in read_class_fields(where):
+            return f"No such option: {option}: did you mean --set {table}.{name}=VALUE?"
+    return ""
+
+
 _INPUT_ENDINGS = {"train": ".h5", "train-classifier": ".h5", "baseline": ".h5", "compare": ".jsonl"}
 """Endings of input files by command; the others read a model or aggregate."""
 _NO_INPUTS = (".last.safetensors", "judge.safetensors", "-samples.h5", ".log.jsonl")
+_LATENTS = "-latents-"
 
 
 def _newest_file(ending: str) -> str:
     """Return the newest file with this ending in the current folder or its subfolders; "" without one."""
     files = [*_glob_files(f"*{ending}"), *_glob_files(f"*/*{ending}")]
-    candidates = [path for path in files if not path.name.endswith(_NO_INPUTS)]
+    candidates = [path for path in files if not path.name.endswith(_NO_INPUTS) and _LATENTS not in path.name]
     return str(max(candidates, key=os.path.getmtime, default=""))
 
 
@@ -89,6 +127,7 @@ def suggest_file_in_folder(folder: Path, kind: str) -> str:
         for name in _file_names(folder)
         if name.endswith(_ENDINGS_BY_KIND.get(kind, (".safetensors",)))
         and not name.endswith((".last.safetensors", ".log.jsonl"))
+        and not (kind == "dataset" and _LATENTS in name)
     ]
     if files:
         more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""

@@ -4,7 +4,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,10 +27,13 @@ __all__ = [
     "command_line",
     "jobs_option",
     "output_option",
+    "read_input_paths",
     "read_path",
     "read_paths",
     "remember_command_line",
     "seed_option",
+    "typed_arguments",
+    "use_arguments",
 ]
 
 
@@ -94,6 +98,24 @@ def command_line() -> str:
     return shlex.join(["mmgen", *_arguments])
 
 
+def typed_arguments() -> list[str]:
+    """Return the remembered arguments after ``mmgen``."""
+    return [*_arguments]
+
+
+@contextmanager
+def use_arguments(arguments: Sequence[str]) -> Iterator[None]:
+    """Use other arguments in this block, as if they had been typed, here and in the processes of ``--devices``."""
+    before, argv = typed_arguments(), sys.argv
+    remember_command_line(arguments)
+    sys.argv = [argv[0], *arguments]
+    try:
+        yield
+    finally:
+        remember_command_line(before)
+        sys.argv = argv
+
+
 def read_path(text: str, kind: str = "file") -> Path:
     """Return the path in an argument after a check that it exists; ``-`` reads the path from stdin.
 
@@ -106,7 +128,7 @@ def read_path(text: str, kind: str = "file") -> Path:
         UsageError: Stdin has several paths.
     """
     if text == "-":
-        lines = _paths_from_stdin(kind)
+        lines = _use_paths_from_stdin(kind)
         if len(lines) > 1:
             raise UsageError(
                 f"the argument - got {len(lines)} paths on stdin, {_quote_and_join(lines)}, expected one, of a {kind}; "
@@ -127,14 +149,19 @@ def read_paths(texts: Sequence[str], kind: str = "file", folders: FileFinder | N
     Raises:
         MmgenError: There is no such file, or stdin is empty.
     """
-    typed = [line for text in texts for line in (_paths_from_stdin(kind) if text == "-" else [text])]
+    typed = [line for text in texts for line in (_use_paths_from_stdin(kind) if text == "-" else [text])]
     return list(
         dict.fromkeys(Path(text) if folders and folders(Path(text)) else _existing_path(text, kind) for text in typed)
     )
 
 
-def _paths_from_stdin(kind: str) -> list[str]:
-    """Read the paths on stdin, and replace ``-`` by them in the recorded command line."""
+def read_input_paths(kind: str) -> list[str]:
+    """Read the paths on stdin, one per line.
+
+    Raises:
+        MmgenError: Stdin is empty.
+        UsageError: ``-`` stands twice in the command.
+    """
     if (count := _arguments.count("-")) > 1:
         raise UsageError(
             f"the argument - stands {count} times in this command, expected once: stdin is read once; type "
@@ -146,6 +173,12 @@ def _paths_from_stdin(kind: str) -> list[str]:
             f"expected the path of a {kind} on stdin, got nothing: the command before this one in the pipe failed; "
             "see its message"
         )
+    return list(dict.fromkeys(lines))
+
+
+def _use_paths_from_stdin(kind: str) -> list[str]:
+    """Read the paths on stdin, and replace ``-`` by them in the recorded command line."""
+    lines = read_input_paths(kind)
     # The recorded command must work without the pipe, and so must the further processes of --devices, which are
     # started from sys.argv and find an empty stdin.
     _arguments[:] = _replace_dash(_arguments, lines)

@@ -14,6 +14,7 @@ import typer
 from mmgen.cli._completion import complete_members, complete_presets, complete_words
 from mmgen.cli._console import CONSOLE, print_result
 from mmgen.cli._options import EarlyCheck, command_line, read_path, read_paths
+from mmgen.cli._repeats import Seeds, repeat_stage
 from mmgen.commands import (
     Assignments,
     CommaSeparated,
@@ -26,6 +27,7 @@ from mmgen.commands import (
     PictureSource,
     Stage,
     StageField,
+    Training,
     fields_of,
     option_names,
 )
@@ -69,15 +71,26 @@ def stage_function(stage: type[Stage[Any]], print_stage: Callable[..., None] | N
     member = next((field for field in fields_of(stage) if field.annotation(MemberSettings)), None)
 
     @functools.wraps(print_stage)
-    def run(*names: str, member_settings: Mapping[str, tuple[str, Any]] = MappingProxyType({}), **values: Any) -> None:
+    def run(
+        *names: str,
+        member_settings: Mapping[str, tuple[str, Any]] = MappingProxyType({}),
+        seeds: str | None = None,
+        **values: Any,
+    ) -> None:
+        def read(typed: Mapping[str, Any]) -> Stage[Any]:
+            fields = {one.field: one.read(value) for one in options if (value := typed[one.field]) not in (None, [])}
+            if member is not None:
+                fields[member.name] = _merge_member_settings(member_settings, fields.get(member.name, {}))
+            return stage(**fields, progress=CONSOLE)
+
         values |= {option.parameter.name: name for option, name in zip(options, names, strict=False)}
-        typed = {one.field: (one, values.pop(one.parameter.name)) for one in options}
-        fields = {name: one.read(value) for name, (one, value) in typed.items() if value is not None and value != []}
-        if member is not None:
-            fields[member.name] = _merge_member_settings(member_settings, fields.get(member.name, {}))
-        print_stage(stage(**fields, progress=CONSOLE), **values)
+        typed = {one.field: values.pop(one.parameter.name) for one in options}
+        for one in repeat_stage(stage, typed, read, seeds):
+            print_stage(one, **values)
 
     _, *further = inspect.signature(print_stage).parameters.values()
+    if issubclass(stage, Training):
+        further.append(inspect.Parameter("seeds", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Seeds))
     parameters = [
         one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*(o.parameter for o in options), *further)
     ]

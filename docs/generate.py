@@ -26,7 +26,8 @@ OPENING = """# Commands
 Results go to stdout: the path of what was made, one per line, or what was asked for. `list`, `show`, `eval` and
 `sample --from` print tables on a terminal and, in a pipe or a file, lines whose cells have tabs between them; or JSON
 lines. Everything else goes to stderr. Where a command takes a path, `-` reads it from stdin, so that commands form
-pipes. Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted, 143 terminated.
+pipes; of several lines on stdin the command runs once for each. Exit codes: 0 done, 1 something failed, 2 bad usage or
+settings, 130 interrupted, 143 terminated.
 
 No command imports a Python file or takes a plug-in from the current folder, nor does any process that it starts; and
 all of those end when the command does, however that is. Two things Python does before mmgen has a say: `python -m

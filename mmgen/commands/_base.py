@@ -156,6 +156,20 @@ class Training(Stage[R]):
     overwrite: bool = False
     """Begin anew even if a run was saved."""
 
+    @cached_property
+    def plan(self) -> Any:
+        """Complete settings and ``output``, the file that is written.
+
+        Raises:
+            SettingsError: Names all wrong keys and values.
+        """
+        raise NotImplementedError
+
+    @property
+    def output_path(self) -> Path:
+        """The file that is written, by default named after the inputs."""
+        return path_of(self.plan.output)
+
     def training_settings(self) -> dict[str, Any]:
         """Return the values of those ``TrainingSettings`` that the user has set."""
         known = read_class_fields(Training.described_by[0])

@@ -20,7 +20,12 @@ from ._plan import (
     shell_script as shell_script,
     use_dataset as use_dataset,
 )
-from ._seeds import Runs as Runs, repeat_over_seeds as repeat_over_seeds, set_seed as set_seed
+from ._seeds import (
+    Runs as Runs,
+    repeat_over_seeds as repeat_over_seeds,
+    seed_file_name as seed_file_name,
+    set_seed as set_seed,
+)
 from ._stages import Plan as Plan, Scale as Scale, Stage as Stage, parse_seeds as parse_seeds
 from ._states import (
     find_state as find_state,

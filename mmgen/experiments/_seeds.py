@@ -48,9 +48,7 @@ def repeat_over_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
         raise UsageError(f"{option}, but all its stages with a seed have once = true; leave the seeds out")
     own = {stage.seed for stage in repeated.values() if stage.seed is not None}
     usual = own.pop() if len(own) == 1 else None
-    names = {
-        seed: {file: file if seed == usual else _seed_file_name(file, seed) for file in repeated} for seed in seeds
-    }
+    names = {seed: {file: file if seed == usual else seed_file_name(file, seed) for file in repeated} for seed in seeds}
     stages = [stage for stage in scale.stage if stage.makes not in repeated]
     for seed in seeds:
         for stage in repeated.values():
@@ -92,7 +90,7 @@ def _stages_of_each_seed(stages: Sequence[Stage]) -> dict[str, Stage]:
     return repeated
 
 
-def _seed_file_name(file: str, seed: int) -> str:
+def seed_file_name(file: str, seed: int) -> str:
     """Return the name of a stage's file for a seed."""
     path = PurePath(file)
     return str(path.with_name(f"{path.stem}-seed{seed}{path.suffix}"))

@@ -13,6 +13,7 @@ from mmgen.settings import presets
 from mmgen.settings.registry import find_nearest_name, format_unknown_name
 
 __all__ = [
+    "FOREIGN_NAMES",
     "Settings",
     "build_member",
     "find_preset",
@@ -27,11 +28,13 @@ __all__ = [
 
 T = TypeVar("T")
 
-_FOREIGN_NAMES = {
+FOREIGN_NAMES = {
     "lr": "learning_rate",
     "batch_size": "batch",
     "epochs": "steps",
     "max_steps": "steps",
+    "gpu": "device",
+    "cuda": "device",
 } | dict.fromkeys(("z_dim", "dim_z", "latent_dim", "latent_dims", "zdim", "nz"), "latent_size")
 """Names of settings by their names in other libraries."""
 _LONGEST_VALUE = 120
@@ -109,7 +112,7 @@ def setting_names(schema: Any, prefix: str = "", depth: int = 4) -> list[str]:
 
 def _likely_setting(name: str, setting_names: Sequence[str]) -> str:
     """Guess the dotted name of a setting from its last part or its name in other libraries; "" without a guess."""
-    names = (name, _FOREIGN_NAMES.get(name))
+    names = (name, FOREIGN_NAMES.get(name))
     matches = [leaf for leaf in setting_names if leaf.rpartition(".")[2] in names]
     return min(matches, key=lambda leaf: (leaf.count("."), leaf), default="")
 

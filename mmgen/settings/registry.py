@@ -60,7 +60,9 @@ def find_nearest_name(name: str, names: Sequence[str]) -> str | None:
         ('list', None)
     """
     # 0.6 allows two errors in a word of five letters, but not a word that shares only half its letters.
-    return next(iter(difflib.get_close_matches(name[:_LONGEST_NAME], names, n=1, cutoff=0.6)), None)
+    by_lower_case = {known.lower(): known for known in reversed(names)}
+    near = difflib.get_close_matches(name[:_LONGEST_NAME].lower(), by_lower_case, n=1, cutoff=0.6)
+    return by_lower_case[near[0]] if near else None
 
 
 def format_unknown_name(

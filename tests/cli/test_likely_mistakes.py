@@ -80,6 +80,32 @@ def test_what_an_objective_is_called_elsewhere(called: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "option", "meant"),
+    [
+        ("train d.h5", "--lr", "--learning-rate"), ("train d.h5", "--gpu", "--device"),
+        ("train d.h5", "--latent-size", "--set model.latent_size=VALUE"),
+        ("train d.h5", "--z-dim", "--set model.latent_size=VALUE"),
+        ("train d.h5", "--beta", "--set objective.beta=VALUE"),
+        ("fit-sharpener m", "--gradient-clip", "--set training.gradient_clip=VALUE"),
+        ("fit-aggregate m", "--text-network", "--set aggregate.text_network=VALUE"),
+        ("eval m", "--gpu", "--device"),
+    ],
+)  # fmt: skip
+def test_options_by_their_names_elsewhere_and_settings_without_an_option(
+    command: str, option: str, meant: str, run: Run
+) -> None:
+    done = run(*command.split(), option, "3")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2, f"mmgen: No such option: {option}: did you mean {meant}?",
+    )  # fmt: skip
+
+
+def test_case_does_not_matter_for_suggestions() -> None:
+    with pytest.raises(UsageError, match="unknown objective 'TELBO': did you mean 'telbo'"):
+        objectives.get("TELBO")
+
+
+@pytest.mark.parametrize(
     ("typed", "meant"),
     [
         ("latent_size=20", "model.latent_size"), ("z_dim=20", "model.latent_size"), ("beta=4", "objective.beta"),
