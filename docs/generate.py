@@ -23,21 +23,27 @@ OPENING = """# Commands
 
 <!-- Written by docs/generate.py from the commands' own help; do not edit. -->
 
-Results go to stdout: the path of what was made, one per line, or what was asked for. `list`, `show`, `eval` and
-`sample --from` print tables on a terminal and, in a pipe or a file, lines whose cells have tabs between them; or JSON
-lines. Everything else goes to stderr. Where a command takes a path, `-` reads it from stdin, so that commands form
-pipes; of several lines on stdin the command runs once for each. Exit codes: 0 done, 1 something failed, 2 bad usage or
-settings, 130 interrupted, 143 terminated.
+This page lists every command with its options. The [overview](../README.md) shows which ones you need first; the
+[glossary](glossary.md) explains the words.
 
-No command imports a Python file or takes a plug-in from the current folder, nor does any process that it starts; and
-all of those end when the command does, however that is. Two things Python does before mmgen has a say: `python -m
-mmgen` takes the package itself from the current folder if something there is called `mmgen` (`mmgen` and `python -P -m
-mmgen` do not), and a `PYTHONPATH` with an empty entry makes Python look there as it starts.
+**Output.** Results go to stdout: the path of each file made, one per line, or the answer. `list`, `show`, `eval` and
+`sample --from` print tables on a terminal. In a pipe or a file they print lines whose cells have tabs between them, or
+JSON lines. Everything else goes to stderr.
 
-No command replaces a finished dataset, model, judge, aggregate or file of scores unless told `--overwrite`. Pages and
-pictures replace those that mmgen has made, which say so inside, and any other file only if told. None replaces what is
-no regular file, such as a device or a pipe. What `reproduce` and `quickstart` have made they replace when it no longer
-fits, even where somebody has edited it since.
+**Pipes.** Where a command takes a path, `-` reads it from stdin. With several lines on stdin, the command runs once for
+each.
+
+**Exit codes.** 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted, 143 terminated.
+
+**Existing files.** No command replaces a finished dataset, model, judge, aggregate or file of scores without
+`--overwrite`. Pages and pictures replace those of mmgen, which carry a mark, and other files only with `--overwrite`.
+Nothing replaces a file that is not regular, such as a device or a pipe. `reproduce` and `quickstart` replace their own
+files once these no longer fit, even if somebody has edited them since.
+
+**Code.** No command imports a Python file or takes a plug-in from the current folder, nor does any process that it
+starts. All of these processes end when the command does, however it ends. Python itself does two things before mmgen
+starts. `python -m mmgen` takes the package from the current folder if something there is called `mmgen` (`mmgen` and
+`python -P -m mmgen` do not). A `PYTHONPATH` with an empty entry makes Python look there as it starts.
 
 CK, VE and WG are [the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and
 Goodman.
@@ -115,10 +121,12 @@ SETTINGS_OPENING = """# Settings
 
 <!-- Written by docs/generate.py from the settings themselves; do not edit. -->
 
-Every setting of every member, as `--set` calls it; in a TOML file the words before the last dot are the table. Unknown
-names are refused with the nearest right one. `mmgen list objective telbo` prints the settings of one member, those of
-installed packages and of `--code` too, and `mmgen list preset NAME` a preset with the source of each value. CK, VE
-and WG are [the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and Goodman.
+This page lists every setting of every member. The name is that of `--set`; in a TOML file, the words before the last
+dot are the table. Unknown names are refused with the nearest right one.
+
+`mmgen list objective telbo` prints the settings of one member, those of installed packages and of `--code` too.
+`mmgen list preset NAME` prints a preset with the source of each value. CK, VE and WG are
+[the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and Goodman.
 
 """
 
@@ -164,10 +172,10 @@ PYTHON_OPENING = """# From Python
 
 <!-- Written by docs/generate.py from the functions themselves; do not edit. -->
 
-Each stage is a function as well as a command. It takes paths, or what another one returned, makes the file that the
-command makes, bit for bit, and returns something to go on with that knows its `path`. Settings have the names of the
-command line ([all](settings.md)). A notebook shows progress; elsewhere nothing is printed (`progress=False` is silent
-there too). [A notebook](notebook.ipynb) shows them all.
+This page lists the functions of `mmgen`, for notebooks and scripts. Each stage is a function as well as a command. It
+takes paths or the result of another stage, and makes the same file as the command, bit for bit. It returns an object
+whose `path` is the file. Settings have the names of the command line ([all](settings.md)). Progress is shown in a
+notebook and nowhere else; `progress=False` switches it off. [A notebook](notebook.ipynb) shows them all.
 
 ```python
 import mmgen
@@ -181,13 +189,14 @@ mmgen.sample(fitted, "digit=3 scale=big", guidance=3, output="threes.png")
 pixels = fitted.sample("digit=3 NOT scale=big", n=16, guidance=3)  # [16, 1, 32, 32], in [0, 1]
 ```
 
-`mmgen.load` opens a model or an aggregate that is there.
+`mmgen.load` opens an existing model or aggregate.
 
-Arguments have the bounds that they have on the command line. One that is out of them, of another kind or misspelt is a
-`mmgen.core.errors.UsageError` of one sentence before any work: `seed=1.5`, `n=10**12`, `guidence=3`. Pictures are
-arrays,
-tensors, lists or pictures of Pillow of the model's size, in [0, 1] or bytes as the dataset has them; a model of black
-and white takes 0 and 1 alone. Codes are whole numbers below each attribute's number of values, or 255 for unknown.
+**Bounds.** Arguments have the bounds of the command line. An argument that is out of bounds, of another kind or
+misspelt raises a `mmgen.core.errors.UsageError` of one sentence before any work: `seed=1.5`, `n=10**12`, `guidence=3`.
+
+**Pictures** are arrays, tensors, lists or pictures of Pillow of the model's size. Values are in [0, 1], or bytes if the
+dataset has bytes; a model of black and white takes only 0 and 1. **Codes** are whole numbers below each attribute's
+number of values, or 255 for unknown.
 
 """
 

@@ -11,7 +11,7 @@ from mmgen.cli._main import command_names, load_command
 from mmgen.settings import plugins
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 
 
 def command_lines(page: Path) -> list[list[str]]:
