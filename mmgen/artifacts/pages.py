@@ -10,13 +10,14 @@ from mmgen.artifacts.lineage import check_output
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import read_beginning
 
-__all__ = ["MAKER", "check_page", "find_page_link"]
+__all__ = ["MAKER", "check_page", "find_page_link", "is_replaceable"]
 
 MAKER = "mmgen"
 """The name in files of pictures: Software of PNG, Creator of PDF and SVG."""
 _MARKS = {
     "report": (b'<meta name="generator" content="mmgen report">',),
     "explore": (b'<meta name="generator" content="mmgen explore">',),
+    "training": (b'<meta name="generator" content="mmgen train">',),
     "picture": (b"Software\0mmgen", b"/Creator (mmgen)", b"<dc:title>mmgen</dc:title>"),
 }
 _NEAR = 2**14
@@ -38,15 +39,20 @@ def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwr
         ArtifactError: It cannot be written there.
     """
     check_output(path, None, *inputs)
-    if overwrite or not os.path.exists(path) or not os.path.getsize(path):
-        return
-    ends = _read_ends(path)
-    if not any(mark in ends for mark in _MARKS[kind]):
+    if not overwrite and not is_replaceable(path, kind):
         what = "picture that mmgen made" if kind == "picture" else f"page of mmgen {kind}"
         raise UsageError(
             f"{path} is there already and is no {what}, so it would be lost; use another --output, or "
             "--overwrite to replace it"
         )
+
+
+def is_replaceable(path: Path, kind: Literal["report", "explore", "training", "picture"]) -> bool:
+    """Return whether ``path`` is missing or empty, or a page or picture of this kind that mmgen made."""
+    if not os.path.exists(path) or not os.path.getsize(path):
+        return True
+    ends = _read_ends(path)
+    return any(mark in ends for mark in _MARKS[kind])
 
 
 def find_page_link(

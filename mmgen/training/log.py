@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mmgen.artifacts.content_id import one_line_json
 from mmgen.artifacts.files import make_internal_folder, make_write_error, open_internal_file, write_text_atomic
 from mmgen.core.errors import ArtifactError
@@ -45,11 +47,14 @@ class RunLog:
         logger_types = [
             logger_class(name) for name in log_to
         ]  # what is not installed is said before anything is written
-        write_text_atomic(path, "".join(_read_lines(path, after_step)) if after_step else "")
+        lines = _read_lines(path, after_step) if after_step else []
+        write_text_atomic(path, "".join(lines))
         folder = path.with_suffix("")
-        run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step)
+        records = [parse_json(line) for line in lines] if logger_types else []
+        history = [(record["step"], dict(_flatten_numbers(record))) for record in records]
+        run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step, history)
         try:
-            if logger_types:
+            if any(each.library for each in logger_types):
                 make_internal_folder(folder)
             if not after_step and not folder.is_symlink():
                 for old in folder.glob("events.out.tfevents.*"):
@@ -79,6 +84,11 @@ class RunLog:
         numbers = dict(_flatten_numbers(record))
         for one in list(self._loggers):
             self._call_logger(one, partial(one.write, record["step"], numbers))
+
+    def show(self, draw: Callable[[], Mapping[str, np.ndarray]]) -> None:
+        """Let loggers show what was written; ``draw`` draws pictures, see :meth:`Logger.show`."""
+        for one in list(self._loggers):
+            self._call_logger(one, partial(one.show, draw))
 
     def close(self) -> None:
         """Close the log; delete it if it is empty."""

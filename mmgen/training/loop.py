@@ -4,16 +4,16 @@ Randomness is keyed by the step (noise, dropout) and by the epoch (order), so th
 state draws what an uninterrupted run would have drawn: on one device the results are identical, bit for bit.
 """
 
-import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmgen.artifacts import check_nothing_lost, check_replaceable, read_checkpoint
 from mmgen.core.batch import Batch
@@ -32,11 +32,12 @@ from mmgen.training.settings import TrainingSettings
 from mmgen.training.signals import StopRequest, stop_on_signals
 from mmgen.training.state import UNFINISHED, RunState, load_state, mark_finished, save_state, state_path
 from mmgen.training.task import BOUND, Task
+from mmgen.training.validation import draw_validation_pictures, validate
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["Resume", "TrainingResult", "train", "validate"]
+__all__ = ["Resume", "TrainingResult", "train"]
 
 _NORM = "gradient norm"
 
@@ -52,37 +53,6 @@ class TrainingResult:
     steps: int
     best: float | None
     seconds: float
-
-
-def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[str, tuple[float, float]]:
-    """Return mean and standard error of every validation figure by name, over fixed examples with fixed noise.
-
-    Args:
-        module: Called as ``module(values, present, shared, None)``, in evaluation mode; see :meth:`Task.validate`.
-        rows: Validation examples, of which ``settings.validation_examples`` are used, the same every time.
-        settings: Settings of the run.
-    """
-    count = min(settings.validation_examples, len(rows))
-    generator = torch.Generator().manual_seed(stream_key(settings.seed, "validation rows"))
-    examples = torch.randperm(len(rows), generator=generator)[:count]
-    was_training = module.training
-    module.eval()
-    collected: dict[str, list[Tensor]] = {}
-    with torch.no_grad():
-        for number, indices in enumerate(examples.split(rows.validation_batch)):
-            torch.manual_seed(stream_key(settings.seed, "validation", number))
-            batch = rows.view(indices, settings.seed, "validation")
-            for name, figure in module(batch.values, batch.present, batch.shared, None).items():
-                collected.setdefault(name, []).append(figure.double().cpu())
-    module.train(was_training)
-    result = {}
-    for name, parts in collected.items():
-        figures = torch.cat(parts)
-        result[name] = (
-            float(figures.mean()),
-            float(figures.std() / math.sqrt(len(figures))) if len(figures) > 1 else 0.0,
-        )
-    return result
 
 
 def train(
@@ -297,6 +267,7 @@ class _Run:
         if log is not None:
             record = {"players": records} if len(records) > 1 else next(iter(records.values()))
             log.write({"step": state.step, "seconds": round(state.seconds, 3), **record, "rate": round(rate, 1)})
+            log.show(self._draw_pictures)
         return progress | {"examples/s": rate}
 
     def _validate(self, log: RunLog | None) -> None:
@@ -315,6 +286,7 @@ class _Run:
             terms = {name: mean for name, (mean, _) in figures.items() if name != selecting}
             selected = {} if selecting is None else {selecting: figures[selecting][0], "stderr": figures[selecting][1]}
             log.write({"step": self.state.step, "validation": {**selected, "terms": terms}})
+            log.show(self._draw_pictures)
             replaces = self._replaces_saved_weights(None if selecting is None else figures[selecting][0])
             is_first_state = not self.state.finished and not state_path(self.out).exists()
             if is_first_state:  # before the weights, which are of no use to a run that cannot be gone on with
@@ -329,6 +301,11 @@ class _Run:
             if not is_first_state:
                 self._save_state()
         self.fabric.barrier()
+
+    def _draw_pictures(self) -> Mapping[str, np.ndarray]:
+        """Draw pictures with the weights that validation uses, for loggers that show them."""
+        with self._use_averaged_weights():
+            return draw_validation_pictures(self.task, self.validation, self.settings)
 
     def _use_averaged_weights(self) -> AbstractContextManager[None]:
         """Replace the task's weights by their averages within a block, if the settings ask for it."""

@@ -267,7 +267,8 @@ def train_model(
             if len(rows) and len(validation):
                 prepared = model.prepare(settings.model, choose_examples(rows), choose_examples(validation))
         learnt = make_training_rows(rows, objective, settings.data, settings.training.seed)
-        task = ModelTask(model, objective.for_training_size(len(learnt)), settings.model.l2_attributes_decoder)
+        decay = settings.model.l2_attributes_decoder
+        task = ModelTask(model, objective.for_training_size(len(learnt)), decay, settings.data.modalities)
         return TaskParts(
             task,
             encode_once(learnt, model, settings.data),

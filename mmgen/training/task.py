@@ -1,13 +1,16 @@
 """Training tasks: modules that map a batch to a value to maximise, for one player or several."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
+from mmgen.modalities import Description
 from mmgen.models import Model
 from mmgen.objectives import Adversarial, Bound, Objective, Opponent
 
@@ -85,6 +88,10 @@ class Task(nn.Module, ABC):
         """
         return make_parameter_groups(self.player_parameters(player), weight_decay)
 
+    def draw_pictures(self, batch: Batch, generator: torch.Generator) -> Mapping[str, np.ndarray]:
+        """Draw pictures of B validation examples: rows [B, C, H, W] from 0 to 1 by title; {} for tasks without."""
+        return {}
+
     def saved_tensors(self) -> dict[str, Tensor]:
         """Return the tensors that the finished artifact holds, by name."""
         return dict(self.state_dict())
@@ -132,10 +139,18 @@ class ModelTask(Task):
         objective: The objective.
         l2_attributes_decoder: lambda of a term lambda / 2 |w|^2 of the weight matrices of p(y|z), besides the weight
             decay of all parameters.
+        descriptions: Kinds of data by modality, of which pictures are drawn; none by default.
     """
 
-    def __init__(self, model: Model, objective: Objective, l2_attributes_decoder: float = 0.0) -> None:
+    def __init__(
+        self,
+        model: Model,
+        objective: Objective,
+        l2_attributes_decoder: float = 0.0,
+        descriptions: Mapping[str, Description] | None = None,
+    ) -> None:
         super().__init__()
+        self.descriptions = descriptions or {}
         self.model = model
         self.objective = objective
         self.l2_attributes_decoder = l2_attributes_decoder
@@ -185,6 +200,33 @@ class ModelTask(Task):
         if self._opponent_named(player):
             return make_parameter_groups(parameters, weight_decay)
         return make_parameter_groups(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
+
+    def draw_pictures(self, batch: Batch, generator: torch.Generator) -> Mapping[str, np.ndarray]:
+        """Draw validation pictures, what is decoded from their z, and pictures from the prior."""
+        pictured = (part for part in self.model.generates if part in self.descriptions)
+        name = next((part for part in pictured if self.descriptions[part].picture_shape is not None), None)
+        if name is None or not self.model.modalities[name].is_independent:
+            return {}
+        model, kind, found = self.model, self.descriptions[name], {}
+
+        def show(title: str, values: Tensor) -> None:
+            found[title] = kind.picture(values.float().cpu().numpy())
+
+        def decode(title: str, z: Tensor) -> None:
+            parameters = model.decode(name, z, batch if model.conditional_on else None)
+            show(title, model.modalities[name].typical(parameters))
+
+        values = batch.values.get(name)
+        readable = [part for part in self.objective.demands.posteriors if set(part) <= batch.values.keys()]
+        readable = [(name,)] if (name,) in readable else sorted(readable, key=lambda part: (len(part), part))
+        if values is not None and tuple(values.shape[1:]) == kind.event_shape:  # else encodings that take its place
+            show("validation pictures", values)
+            if readable:
+                decode("decoded from their z", model.means(batch, readable[-1], generator))
+        if "density" in model.capabilities:
+            words = f", with their {' and '.join(model.conditional_on)}" if model.conditional_on else ""
+            decode(f"drawn from the prior{words}", model.posterior(batch, ()).sample(generator, (1,))[0])
+        return found
 
     def saved_tensors(self) -> dict[str, Tensor]:
         return dict(self.model.state_dict())

@@ -54,7 +54,8 @@ def doubled(batch: Batch) -> Batch:
 
 
 @pytest.mark.parametrize(
-    "check", [models.check_trace, models.check_prior, models.check_divergences, models.check_training]
+    "check",
+    [models.check_trace, models.check_prior, models.check_divergences, models.check_training, models.check_pictures],
 )
 @pytest.mark.parametrize("name", mmgen.models.names())
 def test_contract(name: str, check: Callable[[str], None]) -> None:

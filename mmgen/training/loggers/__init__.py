@@ -1,6 +1,6 @@
-"""Loggers that send the log of a run to another program, one module each.
+"""Loggers that show the log of a run elsewhere, one module each: a page beside it, or another program.
 
-Their libraries are extras of the same names, imported on use.
+The libraries of programs are extras of the same names, imported on use.
 """
 
 import importlib
@@ -9,7 +9,7 @@ from mmgen.training.loggers._base import Logger, RunFacts
 
 __all__ = ["LOGGERS", "Logger", "RunFacts", "logger_class"]
 
-LOGGERS = ("tensorboard", "wandb", "mlflow")
+LOGGERS = ("page", "tensorboard", "wandb", "mlflow")
 
 
 def logger_class(name: str) -> type[Logger]:

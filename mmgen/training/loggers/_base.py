@@ -2,10 +2,12 @@
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy as np
 
 from mmgen.artifacts.files import write_text_atomic
 from mmgen.core.elsewhere import outside_current_folder
@@ -25,12 +27,14 @@ class RunFacts:
         folder: Folder of the run for files of loggers, beside the log.
         settings: All settings of the run, nested, including the seed.
         after_step: Number of steps already logged; above 0 if the run continues.
+        history: Steps already logged, each with its numbers by name.
     """
 
     name: str
     folder: Path
     settings: Mapping[str, Any] = field(default_factory=dict)
     after_step: int = 0
+    history: Sequence[tuple[int, Mapping[str, float]]] = ()
 
 
 class Logger(ABC):
@@ -47,7 +51,7 @@ class Logger(ABC):
     name: ClassVar[str]
     """Name for ``--log-to``, and of the extra to install."""
     library: ClassVar[str]
-    """Name of the library's module."""
+    """Name of the library's module; "" if it needs none."""
 
     @abstractmethod
     def __init__(self, run: RunFacts) -> None: ...
@@ -55,6 +59,8 @@ class Logger(ABC):
     @classmethod
     def check_installed(cls) -> None:
         """Refuse a logger whose library is not installed."""
+        if not cls.library:
+            return
         try:
             with outside_current_folder():
                 importlib.import_module(cls.library)
@@ -67,6 +73,18 @@ class Logger(ABC):
     @abstractmethod
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
         """Record the numbers of one step."""
+
+    def show(self, draw: Callable[[], Mapping[str, np.ndarray]]) -> None:  # noqa: B027 - most loggers show by themselves
+        """Show what was written; called after numbers of training or validation.
+
+        Args:
+            draw: Draws rows of pictures [n, C, H, W] from 0 to 1 by title, which takes as long as decoding them.
+        """
+
+    @classmethod
+    def describe_place(cls, folder: Path) -> str:
+        """Return a sentence for people on where to look at the run, whose folder is given; "" if there is none."""
+        return ""
 
     @abstractmethod
     def close(self, finished: bool) -> None:
