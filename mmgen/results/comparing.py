@@ -107,6 +107,9 @@ class _ReferenceRow:
             self.name, self.posterior = text, ""
         elif len(posteriors) == 1:
             self.name, self.posterior = "", posteriors[0]
+        elif posteriors:
+            matches = [full_name for full_name, (_, posterior) in full_names.items() if posterior in posteriors]
+            raise ValueError(f"row '{text}' may be {' or '.join(map(repr, matches))}; give one of them")
         else:
             raise ValueError(format_unknown_name("row", text, [*names, *full_names]))
 

@@ -80,12 +80,15 @@ class Comparison:
         """Format all tables in HTML, the last one with a legend."""
         return "".join(table.html() for table in self._tables_with_legend())
 
+    def __repr__(self) -> str:
+        return "\n\n".join(table.text() for table in self._tables_with_legend("*")) or "no scores"
+
     def _repr_html_(self) -> str:
         return self.html()
 
-    def _tables_with_legend(self) -> list[Table]:
+    def _tables_with_legend(self, mark: str = "bold") -> list[Table]:
         tables = self.printable_tables()
-        return [*tables[:-1], *(replace(last, note=self.legend("bold")) for last in tables[-1:])]
+        return [*tables[:-1], *(replace(last, note=self.legend(mark)) for last in tables[-1:])]
 
     def number_table(self) -> Table:
         """Return one table for CSV and tab-separated lines: a row for each number, unrounded, with its conditions."""

@@ -1,7 +1,9 @@
 """The stages as functions: the same files as the commands make, bit for bit, and what a notebook shows of them."""
 
 import hashlib
+import inspect
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,6 +19,7 @@ from PIL import Image
 import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
+from mmgen.commands import stage_names
 from mmgen.commands._onnx_decoder import TOLERANCE, export_decoder
 from mmgen.commands._watching import NotebookWatch
 from mmgen.commands.export import Export
@@ -193,7 +196,35 @@ def test_importing_costs_nothing_and_tab_finds_everything() -> None:
     code = "import sys, mmgen; print(*{'torch', 'numpy', 'pydantic'} & sys.modules.keys()); print(*dir(mmgen))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy, names = done.stdout.splitlines()
-    assert heavy == "" and set(mmgen.__all__) <= set(names.split())
+    assert heavy == "" and names.split() == sorted(mmgen.__all__)
+
+
+@pytest.mark.parametrize("command", stage_names())
+def test_each_stage_is_a_typed_and_documented_function(command: str) -> None:
+    name = "evaluate" if command == "eval" else command.replace("-", "_")
+    assert name in mmgen.__all__
+    function = getattr(mmgen, name)
+    documented = inspect.getdoc(function)
+    assert documented and "Args:" in documented and "Returns:" in documented
+    for argument in inspect.signature(function).parameters.values():
+        if argument.kind is not argument.VAR_KEYWORD:
+            assert argument.annotation is not argument.empty, argument.name
+            assert re.search(rf"^    {argument.name}: \S", documented, re.M), argument.name
+
+
+def test_a_notebook_goes_on_to_tables_figures_and_pages(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted = mmgen.load(made / "a.safetensors")
+    compared = mmgen.compare(made / "a-scores.jsonl")
+    assert "correctness" in repr(compared) and "<table>" in compared._repr_html_() and "tabular" in compared.latex()
+    picture = mmgen.plot("traversal", fitted, number=2)
+    assert repr(picture).startswith("<picture 'Traversals of z") and "<img" in picture._repr_html_()
+    assert mmgen.report([fitted, made / "a-scores.jsonl"], tmp_path / "r.html") == tmp_path / "r.html"
+    page = mmgen.explore(made, tmp_path / "e.html", number=1, descriptions=2, dimensions=1)
+    assert page == tmp_path / "e.html" and "<html" in page.read_text("utf-8")[:500]
+    assert repr(mmgen.sample(fitted, "digit=3", n=2)).startswith("<grid of 2 images, ")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_an_export_draws_without_the_dataset(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

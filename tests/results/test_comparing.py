@@ -356,5 +356,5 @@ def test_against_a_posterior_of_two_weights_is_asked_back() -> None:
     found = [
         (f"a{weight}", [score(f"a{weight}", 0, 50.0, posterior="true", text_weight=weight)]) for weight in (1.0, 300.0)
     ]
-    with pytest.raises(ValueError, match="unknown row 'q_true'"):
+    with pytest.raises(ValueError, match=r"row 'q_true' may be 'a1.0-seed0, q_true\(w = 1\), exact' or 'a300"):
         compare_scores(found, "q_true")

@@ -67,6 +67,9 @@ class Grid:
     boxes: list[Box]
     remark: str = ""
 
+    def __repr__(self) -> str:
+        return f"<grid of {len(self.boxes)} images, {self.image.width} x {self.image.height} pixels>"
+
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
         self.image.save(buffer, format="png", optimize=True)

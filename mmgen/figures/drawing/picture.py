@@ -87,6 +87,9 @@ class Picture:
             return round(self.drawn.image.width / 2)
         return round(96 * self.drawn.get_figwidth())
 
+    def __repr__(self) -> str:
+        return f"<picture {self.title!r}: {self.full_caption}>"
+
     def _repr_html_(self) -> str:
         image = f'<img alt="{escape(self.title)}" width="{self.width}" src="{self.uri}">'
         return f"<figure>{image}<figcaption>{escape(self.full_caption)}</figcaption></figure>"
