@@ -1,14 +1,31 @@
 """A page in Chromium: what it shows, what it says, what it asks for."""
 
 import base64
+import os
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.figures._pages_to_explore import picture
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+PROGRAM = os.environ.get("CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+needs_chromium = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium; $CHROMIUM names one")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as program:
+        browser = program.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 class Opened:
@@ -53,7 +70,7 @@ class Opened:
     def quiet(self) -> None:
         """Nothing was said on the console, and nothing asked for but the page itself and what is in it."""
         assert self.said == []
-        assert [url for url in self.asked if not url.startswith("data:")] == [self.page.url]
+        assert [url for url in self.asked if not url.startswith("data:")] == [self.page.url.partition("#")[0]]
 
 
 def eventually(true: Callable[[], bool]) -> bool:

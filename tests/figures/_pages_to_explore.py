@@ -19,7 +19,7 @@ from mmgen.figures.explore.sprites import STEP, picture_bytes
 from mmgen.modalities.attributes import AttributesDescription
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
-SMALL = Limits(number=2)
+SMALL = Limits(number=2, weights=0)
 NAMES, WORDS = ("size", "colour", "side"), (("big", "small"), ("red", "blue"), ("left", "right"))
 
 

@@ -144,7 +144,7 @@ def test_a_map_of_two_dimensions_shows_z_itself(world: Path, lively: Path, flat:
 
 
 def test_traversals_move_one_dimension_in_the_order_of_the_ranking(world: Path, tmp_path: Path) -> None:
-    _, data = page_of([world / "telbo.safetensors"], tmp_path / "e.html", limits=Limits(dimensions=2))
+    _, data = page_of([world / "telbo.safetensors"], tmp_path / "e.html", limits=Limits(dimensions=2, weights=0))
     found, loaded = data["traversals"], load(world / "telbo.safetensors")
     values = [one["value"] for one in found["dimensions"]]
     assert len(values) == 2 and found["of"] == 3 and values == sorted(values, reverse=True)
@@ -194,12 +194,12 @@ def test_what_cannot_be_shown_is_refused_in_a_sentence(world: Path, tmp_path: Pa
 
 def test_fewer_descriptions_where_there_would_be_too_many(world: Path, tmp_path: Path) -> None:
     files = [world / "flat-true.safetensors"]
-    _, data = page_of(files, tmp_path / "e.html", limits=Limits(2, descriptions=4))
+    _, data = page_of(files, tmp_path / "e.html", limits=Limits(2, descriptions=4, weights=0))
     (part,) = data["parts"]
     assert part["keys"][0] == [-1, -1] and len(part["keys"]) == 4
     assert part["selection"].startswith("This page holds 4 of 9 descriptions: the most frequent in the data.")
-    whole = len(make_explorer(files, tmp_path / "e.html", limits=Limits(100)).run().read_bytes())
-    small, data = page_of(files, tmp_path / "e.html", limits=Limits(100, size=whole - 9_000))
+    whole = len(make_explorer(files, tmp_path / "e.html", limits=Limits(100, weights=0)).run().read_bytes())
+    small, data = page_of(files, tmp_path / "e.html", limits=Limits(100, size=whole - 9_000, weights=0))
     assert len(small.encode()) <= whole - 9_000 and 0 < len(data["parts"][0]["keys"]) < 9
     assert len(base64.b64decode(data["parts"][0]["sources"][0]["judged"])) == len(data["parts"][0]["keys"]) * 100 * 2
 

@@ -5,9 +5,6 @@ Skipped where there is no Chromium: on Debian, ``apt-get install chromium``; els
 
 import base64
 import itertools
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +12,11 @@ import numpy as np
 import pytest
 
 from mmgen.figures.explore.make import Limits
-from tests.figures._opened_page import Opened, check_description, eventually
+from tests.figures._opened_page import Opened, check_description, chromium, eventually, needs_chromium
 from tests.figures._pages_to_explore import SMALL, lively, page_of, picture, scenes
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-__all__ = ["lively", "scenes"]  # fixtures
-PROGRAM = os.environ.get("CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium; $CHROMIUM names one")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as program:
-        browser = program.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+__all__ = ["chromium", "lively", "scenes"]  # fixtures
+pytestmark = needs_chromium
 
 
 def test_menus_and_pointer(lively: Path, tmp_path: Path, chromium: Any) -> None:
@@ -60,13 +44,17 @@ def test_menus_and_pointer(lively: Path, tmp_path: Path, chromium: Any) -> None:
 
 
 _BROKEN = """() => [...document.querySelectorAll(".pictures figcaption")].flatMap((caption) => {
-    const [node] = caption.childNodes;
-    return node === undefined ? [] : [...node.textContent.matchAll(/[^\\s-]+-?/g)].filter((word) => {
-        const range = document.createRange();
-        range.setStart(node, word.index);
-        range.setEnd(node, word.index + word[0].length);
-        return range.getClientRects().length > 1;
-    }).map((word) => word[0]);
+    const found = [];
+    const walker = document.createTreeWalker(caption, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        for (const word of node.textContent.matchAll(/[^\\s-]+-?/g)) {
+            const range = document.createRange();
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            if (range.getClientRects().length > 1) found.push(word[0]);
+        }
+    }
+    return found;
 })"""
 """Words under pictures that go on in the next line."""
 
@@ -103,7 +91,7 @@ def test_no_word_is_broken_and_nothing_is_wider_than_the_screen(long_words: Path
 def flat(lively: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     out = tmp_path_factory.mktemp("browser") / "explore.html"
     files = [lively / f"flat-{name}.safetensors" for name in ("true", "aggregate", "aggregate-nothing")]
-    return out, page_of(files, out, limits=Limits(number=3), guidance=3.0)[1]
+    return out, page_of(files, out, limits=Limits(number=3, weights=0), guidance=3.0)[1]
 
 
 @pytest.mark.slow
@@ -325,7 +313,7 @@ def test_phones(flat: tuple[Path, dict[str, Any]], chromium: Any, scheme: str, w
 @pytest.mark.slow
 def test_captions_in_slots_and_free(scenes: Path, tmp_path: Path, chromium: Any) -> None:
     out = tmp_path / "spelled.html"
-    _, data = page_of([scenes / "spelled-fit.safetensors"], out, limits=Limits(number=2, descriptions=6))
+    _, data = page_of([scenes / "spelled-fit.safetensors"], out, limits=Limits(number=2, descriptions=6, weights=0))
     (part,) = data["parts"]
     with Opened(chromium, out) as opened:
         begin, *selects = opened.page.query_selector_all("#parts select")

@@ -22,7 +22,7 @@ def test_captions_with_slots_have_a_menu_for_each_word(scenes: Path, tmp_path: P
 
 
 def test_too_many_captions_are_those_near_some_of_the_data(scenes: Path, tmp_path: Path) -> None:
-    limits = Limits(number=1, descriptions=6)
+    limits = Limits(number=1, descriptions=6, weights=0)
     _, data = page_of([scenes / "spelled-fit.safetensors"], tmp_path / "e.html", limits=limits)
     (part,) = data["parts"]
     assert len(part["keys"]) == 6 and part["starts"] == [0, 1, 2, 3, 4]

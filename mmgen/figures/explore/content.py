@@ -1,6 +1,7 @@
 """Content of a page to explore, and its conversion to plain values that the page's script reads."""
 
 import base64
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 from mmgen.figures.drawing.style import outline_colour, value_colours
 from mmgen.figures.explore.choices import DescriptionChoices
 from mmgen.figures.explore.density import CELLS, DRAWS, MapSquare
+from mmgen.figures.explore.live import Latents, LiveNetworks
 from mmgen.figures.explore.posterior_pictures import PosteriorPictures
-from mmgen.figures.explore.space import ClassifiedPictures, EncodingMap, Neighbours, Traversals
+from mmgen.figures.explore.space import ClassifiedPictures, EncodingMap, Neighbours, Traversals, name_changes
 from mmgen.figures.explore.sprites import Sheets, lighten_if_dark, pack_sheets
 from mmgen.figures.session import Session
+from mmgen.generation.encodings import Ranking
 from mmgen.latent import Axis
 from mmgen.posteriors import BALANCED
 
@@ -28,18 +31,34 @@ class PageSection:
 
     choices: DescriptionChoices
     by_posterior: list[PosteriorPictures]
+    live: bool = False
+    """Whether the page decodes the pictures itself."""
 
     def first(self, count: int) -> "PageSection":
         """Return the section with only its first ``count`` descriptions."""
-        return PageSection(self.choices.first(count), [one.first(count) for one in self.by_posterior])
+        return PageSection(self.choices.first(count), [one.first(count) for one in self.by_posterior], self.live)
+
+    def best_row(self) -> int:
+        """Return the row of a description that says as much as any does and that nearly all posteriors draw well.
+
+        It has most words that the classifier confirms, summed over all posteriors but its worst one.
+        """
+        specified = (self.choices.keys != -1).sum(1)
+        rows = np.flatnonzero(specified == specified.max())
+        shares = np.zeros((len(self.by_posterior), len(self.choices)))
+        for place, one in enumerate(self.by_posterior):
+            for each in one.items:
+                shares[place, each.row] = each.correct_counts[0] / max(each.correct_counts[1], 1)
+        worst_first = np.sort(shares[:, rows], axis=0)
+        return int(rows[worst_first[1 if len(worst_first) > 1 else 0 :].sum(0).argmax()])
 
     def size_in_letters(self) -> int:
         """Estimate the size of the section on the page, in letters of HTML."""
         size = len(str(self.choices.keys.tolist())) + self.choices.descriptions.codes.size * 4 // 3
         size += 40 * len(self.choices)  # words
         for one in self.by_posterior:
-            if one.items:
-                size += len(pack_sheets(np.concatenate([each.pictures for each in one.items])))
+            if (packed := one.pack(self.live)) is not None:
+                size += len(packed)
                 size += sum(each.predicted.size * 4 // 3 for each in one.items if each.predicted is not None)
                 size += len(pack_sheets(lies)) + 4 * len(lies) if len(lies := _stack_densities(one)) else 0
         return size
@@ -60,6 +79,7 @@ class PageContent:
         over_map: Pictures decoded from the cells of the map; None if decoders need a description.
         neighbours: Pictures decoded from encodings; None if the map shows all of z, or if decoders need a description.
         cells: Number of cells along each side of the map.
+        live: Networks that the page computes itself.
     """
 
     session: Session
@@ -72,6 +92,12 @@ class PageContent:
     over_map: ClassifiedPictures | None = None
     neighbours: Neighbours | None = None
     cells: int = 0
+    live: LiveNetworks = field(default_factory=LiveNetworks)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the page decodes all pictures itself."""
+        return self.live.decoder is not None
 
     @property
     def chart(self) -> MapSquare | None:
@@ -80,19 +106,24 @@ class PageContent:
 
     def latent_space_size(self) -> int:
         """Estimate the size of traversals and map on the page, in letters of HTML."""
-        sheets = [*self.latent_space_pictures(), *(_concatenate_pictures(one) for one in self.references)]
         drawn = [*(self.traversals.pictures if self.traversals else ()), *([self.over_map] if self.over_map else ())]
-        drawn += [self.neighbours.decoded] if self.neighbours else []
+        drawn += [self.neighbours.decoded] if self.neighbours and self.neighbours.decoded else []
         judged = sum(part.predicted.size * 4 // 3 for part in drawn if part.predicted is not None)
-        points = len(self.encoding_map.places) * 14 if self.encoding_map else 0
-        return sum(len(pack_sheets(part)) for part in sheets if len(part)) + judged + points
+        size = judged + (len(self.encoding_map.places) * 14 if self.encoding_map else 0) + len(self.live)
+        if self.is_live and self.neighbours is not None:
+            size += self.neighbours.z.size * 8 // 3
+        size += sum(len(packed) for one in self.references if (packed := one.pack(self.is_live)) is not None)
+        return size + sum(len(pack_sheets(part)) for part in self.latent_space_pictures() if len(part))
 
     def latent_space_pictures(self) -> list[np.ndarray]:
         """Return the pictures of the map and of the traversals, uint8 [n, H, W, C] each."""
         pictures = [self.over_map.pictures] if self.over_map is not None else []
-        pictures += [self.neighbours.decoded.pictures] if self.neighbours is not None else []
+        if self.neighbours is not None and self.neighbours.decoded is not None:
+            pictures.append(self.neighbours.decoded.pictures)
         if self.traversals is not None:
-            pictures += [np.concatenate([one.pictures for one in self.traversals.pictures]), self.traversals.originals]
+            if self.traversals.pictures:
+                pictures.append(np.concatenate([one.pictures for one in self.traversals.pictures]))
+            pictures.append(self.traversals.originals)
         return pictures
 
 
@@ -116,7 +147,7 @@ def _format_share_correct(drawn: PosteriorPictures) -> str:
     return f"{share} of {asked:,} words right over all descriptions of this page" if asked else ""
 
 
-def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | None, count: int) -> dict[str, Any]:
+def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | Latents | None, count: int) -> dict[str, Any]:
     """Return the page's values for one posterior: its name, the options that draw from it, and its pictures."""
     source, rows = drawn.source, [each.row for each in drawn.items]
     name, _, what = source.name.partition(": ")
@@ -125,6 +156,8 @@ def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | None, count: in
     densities = _stack_densities(drawn)
     return {
         "name": name,
+        "plain": source.plain_name,
+        "kind": "guided" if source.loaded.guidance else source.loaded.posteriors[source.posterior].base,
         "about": what,
         "file": source.path.name,
         "posterior": source.posterior,
@@ -138,7 +171,9 @@ def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | None, count: in
     }
 
 
-def _section_values(part: PageSection, sheets_by_source: list[Sheets | None], session: Session) -> dict[str, Any]:
+def _section_values(
+    part: PageSection, sheets_by_source: list[Sheets | Latents | None], session: Session
+) -> dict[str, Any]:
     choices = part.choices
     return {
         "given": choices.kind,
@@ -147,6 +182,7 @@ def _section_values(part: PageSection, sheets_by_source: list[Sheets | None], se
         "words": choices.descriptions.format_texts(session.model),
         "asked": _encode_bytes(choices.descriptions.codes),
         "starts": list(choices.starts),
+        "first": part.best_row(),
         "selection": _explain_selection(choices),
         "sources": [
             _posterior_values(one, sheets, len(choices))
@@ -182,38 +218,43 @@ def _short_name(name: str) -> str:
 
 
 def _traversal_values(
-    traversals: Traversals, encoding_map: EncodingMap, sheets: Sheets, originals: Sheets
+    content: PageContent, traversals: Traversals, ranking: Ranking, sheets: Sheets | None, originals: Sheets
 ) -> dict[str, Any]:
-    judged = [part.predicted for part in traversals.pictures]
-    said = dict(zip(encoding_map.ranking.dimensions, encoding_map.ranking.values, strict=True))
-    named = dict(zip(encoding_map.ranking.dimensions, encoding_map.ranking.names, strict=True))
+    judged = [part.predicted for part in traversals.pictures if part.predicted is not None]
+    measures = dict(zip(ranking.dimensions, ranking.values, strict=True))
+    names = dict(zip(ranking.dimensions, ranking.names, strict=True))
+    size = (traversals.originals.shape[2], traversals.originals.shape[1])
     return {
         "values": [_round_values(values) for values in traversals.values],
         "reach": traversals.reach,
         "dimensions": [
             {
                 "number": _first_place(d) + 1,
-                "name": _short_name(named[d]),
-                "value": float(f"{said[d]:.3g}"),
+                "name": _short_name(names[d]),
+                "value": float(f"{measures[d]:.3g}"),
+                "changes": changes,
+                "places": [d] if isinstance(d, int) else list(d),
             }
-            for d in traversals.dimensions
+            for d, changes in zip(traversals.dimensions, name_changes(content.session, traversals), strict=True)
         ],
         "held": traversals.fixed_labels,
-        "of": len(encoding_map.ranking.dimensions),
-        "measure": encoding_map.ranking.measure,
+        "of": len(ranking.dimensions),
+        "measure": ranking.measure,
         "means": [[round(float(value), 3) for value in row] for row in traversals.means],
+        "z": Latents(traversals.z, size).to_json() if content.is_live else None,
         "rows": [int(row) for row in traversals.examples.rows],
         "codes": _encode_bytes(traversals.examples.codes),
-        "pictures": sheets.to_json(),
+        "pictures": sheets.to_json() if sheets else None,
         "originals": originals.to_json(),
-        "judged": _encode_bytes(np.stack([part for part in judged if part is not None]))
-        if judged[0] is not None
-        else None,
+        "judged": _encode_bytes(np.stack(judged)) if judged else None,
     }
 
 
 def _map_values(
-    content: PageContent, encoding_map: EncodingMap, map_sheets: Sheets | None, neighbour_sheets: Sheets | None
+    content: PageContent,
+    encoding_map: EncodingMap,
+    map_sheets: Sheets | None,
+    neighbour_sheets: Sheets | Latents | None,
 ) -> dict[str, Any]:
     chart, info = encoding_map.chart, content.session.model.attributes
     colours = [value_colours(words) for words in info.values] if info is not None else []
@@ -223,6 +264,9 @@ def _map_values(
     else:
         axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(encoding_map.shares)]
     beside = content.neighbours
+    plane, projection = None, chart.projection
+    if content.is_live:
+        plane = {"centre": projection.centre.tolist(), "axes": (projection.axes * chart.reach).tolist()}
     how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
     if not chart.exact and any(
         source.loaded.guidance and not source.loaded.guidance.steers for source in content.session.sources
@@ -245,10 +289,11 @@ def _map_values(
         ],
         "pictures": map_sheets.to_json() if map_sheets else None,
         "judged": _encode_bytes(content.over_map.predicted) if content.over_map is not None else None,
+        "plane": plane,
         "neighbours": {
             "points": beside.points.tolist(),
             "pictures": neighbour_sheets.to_json(),
-            "judged": _encode_bytes(beside.decoded.predicted),
+            "judged": _encode_bytes(beside.decoded.predicted) if beside.decoded is not None else None,
         }
         if beside is not None and neighbour_sheets is not None
         else None,
@@ -258,22 +303,42 @@ def _map_values(
     }
 
 
+def _pack_recorded(content: PageContent, drawn: list[PosteriorPictures]) -> tuple[list[Sheets | None], str]:
+    """Pack the pictures of posteriors, then those of the latent space, and return a remark on dark ones."""
+    blocks = [*(_concatenate_pictures(one) for one in drawn), *content.latent_space_pictures()]
+    blocks, remark = lighten_if_dark(blocks)
+    return [pack_sheets(block) if len(block) else None for block in blocks], remark
+
+
 def page_values(content: PageContent, seed: int) -> dict[str, Any]:
     """Convert the content of a page to plain values for JSON, which the page's script reads."""
     info, judge, session = content.session.model.attributes, content.session.judge, content.session
     every = [one for part in content.parts for one in part.by_posterior] + content.references
-    blocks, remark = lighten_if_dark([*(_concatenate_pictures(one) for one in every), *content.latent_space_pictures()])
-    packed = [pack_sheets(block) if len(block) else None for block in blocks]
-    answered, space = iter(packed), packed[len(every) :]
-    parts = [_section_values(part, [next(answered) for _ in part.by_posterior], session) for part in content.parts]
-    references = [_posterior_values(one, next(answered), 1) for one in content.references]
-    over = space.pop(0) if content.over_map is not None else None
-    near = space.pop(0) if content.neighbours is not None else None
-    moved = None
-    if content.traversals is not None and content.encoding_map is not None:
-        first, originals = space
-        assert first is not None and originals is not None
-        moved = _traversal_values(content.traversals, content.encoding_map, first, originals)
+    over = moved = originals = None
+    near: Sheets | Latents | None = None
+    packed: Iterator[Sheets | Latents | None]
+    if content.is_live:
+        remark, packed = "", iter([one.pack(True) for one in every])
+        if content.traversals is not None:
+            originals = pack_sheets(content.traversals.originals)
+            if content.neighbours is not None:
+                near = Latents(content.neighbours.z, originals.size)
+    else:
+        sheets, remark = _pack_recorded(content, every)
+        packed, space = iter(sheets[: len(every)]), sheets[len(every) :]
+        over = space.pop(0) if content.over_map is not None else None
+        near = space.pop(0) if content.neighbours is not None else None
+        if content.traversals is not None:
+            moved, originals = space
+    parts = [_section_values(part, [next(packed) for _ in part.by_posterior], session) for part in content.parts]
+    references = [_posterior_values(one, next(packed), 1) for one in content.references]
+    traversals = None
+    if content.traversals is not None and content.encoding_map is not None and originals is not None:
+        traversals = _traversal_values(content, content.traversals, content.encoding_map.ranking, moved, originals)
+    live = content.live.to_json()
+    if live is not None and content.traversals is not None:  # the colour of the paper: most corners have it
+        live["binary"] = session.model.observation is not None and session.model.observation.classifier_reads_samples
+        live["ground"] = np.median(content.traversals.originals[:, [0, 0, -1, -1], [0, -1, 0, -1]], (0, 1)).tolist()
     names = {"names": list(info.names), "values": [list(words) for words in info.values]} if info is not None else None
     return {
         "number": content.number,
@@ -283,6 +348,7 @@ def page_values(content: PageContent, seed: int) -> dict[str, Any]:
         "judge": {"told": [judge.names.index(name) for name in judge.hints]} if judge is not None else None,
         "parts": parts,
         "references": references,
-        "traversals": moved,
+        "traversals": traversals,
         "map": _map_values(content, content.encoding_map, over, near) if content.encoding_map is not None else None,
+        "live": live,
     }

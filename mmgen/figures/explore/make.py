@@ -1,19 +1,21 @@
 """Pages to explore a model: drawing all pictures, and writing the page within its size.
 
-The page is one file without references to others; its script only selects among pictures drawn beforehand.
+The page is one file without references to others. Its script decodes pictures itself with small networks of the model,
+or else selects among pictures drawn beforehand.
 """
 
 import base64
 import hashlib
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from mmgen.artifacts import write_text_atomic
+from mmgen.artifacts import Dataset, write_text_atomic
 from mmgen.artifacts.pages import find_page_link
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import strip_controls
@@ -22,6 +24,7 @@ from mmgen.core.version import __version__
 from mmgen.figures.drawing.comparison import explain_red_frames
 from mmgen.figures.explore.choices import DescriptionChoices, choose_descriptions
 from mmgen.figures.explore.content import PageContent, PageSection, page_values
+from mmgen.figures.explore.live import trace_networks
 from mmgen.figures.explore.posterior_pictures import PosteriorPictures, draw_chosen_descriptions, draw_reference
 from mmgen.figures.explore.space import decode_map, decode_neighbours, decode_traversals, make_encoding_map
 from mmgen.figures.explore.sprites import pack_sheets
@@ -31,6 +34,7 @@ from mmgen.figures.session import ModelFiles, Session, gather_files, open_sessio
 from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.encodings import traversable_axes
+from mmgen.generation.examples import read_examples
 from mmgen.posteriors import AnyGuidance
 
 __all__ = ["Limits", "make_explorer"]
@@ -45,6 +49,16 @@ _NEIGHBOURS = 700
 _PART = 0.12
 """Largest share of the page for each of traversals, pictures of the map and pictures of encodings."""
 _MARGIN = 0.96
+_SCRIPTS = (
+    "base.js", "network.js", "pictures.js", "words.js", "dimensions.js", "map.js", "finger.js", "tour.js"
+)  # fmt: skip
+"""Files of the page's script, in order."""
+_CHECKED = 64
+"""Number of encodings and of pictures on which networks are compared with their rounded copies."""
+_NETWORK = 0.4
+"""Largest share of the page for the weights of one network, before they are written as letters."""
+_NETWORKS = 0.75
+"""Largest share of the page for all networks."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +70,14 @@ class Limits:
         descriptions: Largest number of descriptions of each kind.
         dimensions: Number of traversed dimensions of z; None for the most informative ones, at most 16.
         size: Largest size of the page in bytes.
+        weights: Largest size in bytes of the weights of each network that the page computes itself; 0 for none.
     """
 
     number: int = 6
     descriptions: int = 2000
     dimensions: int | None = None
     size: int = 3_000_000
+    weights: int = 2_000_000
 
 
 def _single_model(groups: list[ModelFiles]) -> ModelFiles:
@@ -162,11 +178,12 @@ def make_explorer(
                 draw_chosen_descriptions(session, by_posterior, asked, rows, limits.number, content.chart)
                 drawn = rows.stop
                 if drawn == limit:  # estimate from the size so far
-                    limit = _count_that_fits(asked, by_posterior, drawn, room)
+                    limit = _count_that_fits(PageSection(asked, by_posterior, content.is_live), drawn, room)
                 yield Progress(done + drawn)
             kept = asked.first(min(drawn, limit))
             done += len(asked)
-            content.parts.append(PageSection(kept, [one.first(len(kept)) for one in by_posterior]))
+            kept_pictures = [one.first(len(kept)) for one in by_posterior]
+            content.parts.append(PageSection(kept, kept_pictures, content.is_live))
             left -= content.parts[-1].size_in_letters()
         page = _fit_page(content, limits, title, command, seed, find_page_link(out, "report", models, report))
         write_text_atomic(out, page)
@@ -176,14 +193,34 @@ def make_explorer(
     return Work(f"drawing {out.name}", total, "description", generator)
 
 
+def _add_live_networks(content: PageContent, limits: Limits) -> None:
+    """Trace the networks that the page computes itself, as far as its size allows."""
+    session, land = content.session, content.encoding_map
+    images = places = None
+    if land is not None and session.group.dataset is not None:
+        places = torch.cat([land.encodings.mean[:_CHECKED], land.chart.cell_centres(_CELLS[-1])])
+        with Dataset.open(session.group.dataset) as data:
+            images = read_examples(session.model, data, land.encodings.rows[:_CHECKED]).images
+    most = min(limits.weights, int(_NETWORK * limits.size))
+    content.live = trace_networks(session, places, images, most)
+    if len(content.live) > _NETWORKS * limits.size:
+        content.live = replace(content.live, encoder=None)
+
+
 def _draw_latent_space(content: PageContent, limits: Limits) -> None:
     """Draw traversals and map for a page; draw fewer or coarser ones if they take too much of its size."""
     session, most = content.session, int(limits.size * _PART)
     land = content.encoding_map = make_encoding_map(session)
+    _add_live_networks(content, limits)
     if land is None:
         content.notices.append("Without its data there are no encodings: no traversals and no map.")
         return
     examples, dimensions = _EXAMPLES, limits.dimensions or min(_DIMENSIONS, len(land.ranking.dimensions))
+    if content.is_live:
+        content.traversals = decode_traversals(session, land, examples, dimensions, live=True)
+        count = min(len(land.places), most * 3 // 8 // land.encodings.mean.shape[1])
+        content.neighbours, content.cells = decode_neighbours(session, land, max(1, count), live=True), _CELLS[0]
+        return
     while True:
         content.traversals = decode_traversals(session, land, examples, dimensions)
         size = len(pack_sheets(np.concatenate([one.pictures for one in content.traversals.pictures])))
@@ -196,7 +233,7 @@ def _draw_latent_space(content: PageContent, limits: Limits) -> None:
     count = _NEIGHBOURS
     while True:
         near = content.neighbours = decode_neighbours(session, land, count)
-        if near is None or count == 1 or len(pack_sheets(near.decoded.pictures)) <= most:
+        if near is None or near.decoded is None or count == 1 or len(pack_sheets(near.decoded.pictures)) <= most:
             break
         count //= 2
     for cells in _CELLS:
@@ -205,12 +242,10 @@ def _draw_latent_space(content: PageContent, limits: Limits) -> None:
             break
 
 
-def _count_that_fits(
-    choices: DescriptionChoices, by_posterior: list[PosteriorPictures], count: int, room: float
-) -> int:
+def _count_that_fits(section: PageSection, count: int, room: float) -> int:
     """Estimate how many descriptions fit into ``room`` letters, from the size of the first ``count``."""
-    each = PageSection(choices.first(count), by_posterior).size_in_letters() / count
-    return max(1, min(len(choices), int(_MARGIN * room / each)))
+    each = PageSection(section.choices.first(count), section.by_posterior, section.live).size_in_letters() / count
+    return max(1, min(len(section.choices), int(_MARGIN * room / each)))
 
 
 def _read_template(name: str) -> str:
@@ -219,7 +254,7 @@ def _read_template(name: str) -> str:
 
 def _page_size() -> int:
     """Return the size of a page without any pictures, in bytes."""
-    return sum(len(_read_template(name)) for name in ("explore.html.jinja", "explore.css", "explore.js")) + 20_000
+    return sum(len(_read_template(name)) for name in ("explore.html.jinja", "explore.css", *_SCRIPTS)) + 20_000
 
 
 def _policy_hash(text: str) -> str:
@@ -257,7 +292,7 @@ def _render_page(content: PageContent, title: str, command: str, seed: int, repo
     from jinja2.utils import htmlsafe_json_dumps
 
     session, group = content.session, content.session.group
-    style, script = _read_template("explore.css"), _read_template("explore.js")
+    style, script = _read_template("explore.css"), "\n".join(map(_read_template, _SCRIPTS))
     judge = session.judge
     return page_environment("explore").get_template("explore.html.jinja").render(
         title=title or f"Explore {group.model.stem}",
@@ -265,6 +300,7 @@ def _render_page(content: PageContent, title: str, command: str, seed: int, repo
         judged=explain_red_frames(judge.accuracy if judge else None, classifier_reads_samples(session.model))
         + (f" It is {group.judge.name}." if judge and group.judge else ""),
         notices=content.notices,
+        reasons=content.live.reasons,
         model=group.header.content_id,
         report=report,
         style=style,

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from mmgen.figures.explore.choices import DescriptionChoices
 from mmgen.figures.explore.density import MapSquare, compute_densities
-from mmgen.figures.explore.sprites import picture_bytes
+from mmgen.figures.explore.live import Latents
+from mmgen.figures.explore.sprites import Sheets, pack_sheets, picture_bytes
 from mmgen.figures.session import Session, Source, draw_pictures
 from mmgen.generation.descriptions import Descriptions, empty_description
 from mmgen.generation.draws import Draws
@@ -23,6 +24,7 @@ class DescriptionPictures:
     Attributes:
         row: Position of the description.
         pictures: Pictures uint8 [n, H, W, C].
+        z: Latents that they are decoded from, float32 [n, D].
         predicted: Attribute codes that the classifier predicts, uint8 [n, A]; None without a classifier.
         correct_counts: Number of described attributes that the classifier confirms, and of all described ones.
         density: Density of the posterior on the map, uint8 [CELLS, CELLS, 1]; None without a map.
@@ -31,6 +33,7 @@ class DescriptionPictures:
 
     row: int
     pictures: np.ndarray
+    z: np.ndarray
     predicted: np.ndarray | None
     correct_counts: tuple[int, int]
     density: np.ndarray | None
@@ -44,13 +47,22 @@ class PosteriorPictures:
     source: Source
     items: list[DescriptionPictures] = field(default_factory=list)
 
+    def pack(self, live: bool) -> Sheets | Latents | None:
+        """Pack the pictures for the page: their z if it decodes them itself; None without pictures."""
+        if not self.items:
+            return None
+        pictures = np.concatenate([each.pictures for each in self.items])
+        if not live:
+            return pack_sheets(pictures)
+        return Latents(np.concatenate([each.z for each in self.items]), (pictures.shape[2], pictures.shape[1]))
+
     def first(self, count: int) -> "PosteriorPictures":
         """Return the pictures for the first ``count`` descriptions."""
         return PosteriorPictures(self.source, [one for one in self.items if one.row < count])
 
 
-def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int, int]]]:
-    """Split draws by description, to (pictures, predicted codes, numbers of confirmed and of described attributes)."""
+def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, tuple[int, int]]]:
+    """Split draws by description, to (pictures, z, predicted codes, counts of confirmed and described attributes)."""
     found = []
     for row in range(len(draws.means)):
         judged = None if draws.predicted is None else draws.predicted[row]
@@ -63,7 +75,7 @@ def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | N
             z=draws.z[part],
             predicted=judged if judged is None else judged[None],
         )
-        found.append((picture_bytes(draws.means[row]), judged, one.correct_counts))
+        found.append((picture_bytes(draws.means[row]), draws.z[row], judged, one.correct_counts))
     return found
 
 
@@ -97,10 +109,8 @@ def draw_chosen_descriptions(
             lies: list[tuple[np.ndarray | None, float]] = [(None, 0.0)] * len(readable)
             if chart is not None:
                 lies = [*compute_densities(source, descriptions, chart, session.seed, cache)]
-            for place, (pictures, judged, right), (density, outside) in zip(readable, parts, lies, strict=True):
-                pictures_by_row.append(
-                    DescriptionPictures(int(places[place]), pictures, judged, right, density, outside)
-                )
+            for place, part, (density, outside) in zip(readable, parts, lies, strict=True):
+                pictures_by_row.append(DescriptionPictures(int(places[place]), *part, density, outside))
         one.items += sorted(pictures_by_row, key=lambda each: each.row)
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "decode_neighbours",
     "decode_map",
     "decode_traversals",
+    "name_changes",
 ]
 
 STEPS = 11
@@ -45,6 +46,8 @@ _POINTS = 1500
 """Number of encodings on the map."""
 _EDGE = 0.995
 """Share of the encodings inside the map."""
+_CHANGE = 0.5
+"""Smallest change of a value's share along a dimension that is named."""
 
 
 @dataclass(frozen=True)
@@ -141,20 +144,26 @@ class Neighbours:
 
     Attributes:
         points: Positions of these examples among the encodings, int [m].
-        decoded: Their pictures.
+        z: Their encodings, float32 [m, D].
+        decoded: Their pictures; None if the page decodes them itself.
     """
 
     points: np.ndarray
-    decoded: ClassifiedPictures
+    z: np.ndarray
+    decoded: ClassifiedPictures | None
 
 
-def decode_neighbours(session: Session, encoding_map: EncodingMap, count: int) -> Neighbours | None:
-    """Decode ``count`` encodings on the map to pictures; None if the map is all of z, or for conditional decoders."""
-    if encoding_map.chart.exact or session.model.model.conditional_on:
+def decode_neighbours(session: Session, encoding_map: EncodingMap, count: int, live: bool = False) -> Neighbours | None:
+    """Choose ``count`` encodings on the map and decode them to pictures, unless the page does so itself.
+
+    Without ``live`` there are none if the map is all of z, or for conditional decoders.
+    """
+    if not live and (encoding_map.chart.exact or session.model.model.conditional_on):
         return None
     points = np.unique(np.linspace(0, len(encoding_map.places) - 1, count).round().astype(int))
     z = encoding_map.encodings.mean[torch.from_numpy(points)]
-    return Neighbours(points, decode_and_classify(session, z, empty_description(session.model), "encodings"))
+    decoded = None if live else decode_and_classify(session, z, empty_description(session.model), "encodings")
+    return Neighbours(points, z.float().numpy(), decoded)
 
 
 @dataclass(frozen=True)
@@ -167,8 +176,10 @@ class Traversals:
         values: Values of each dimension, [d, STEPS].
         reach: Explanation of these values.
         originals: The examples' own pictures, uint8 [P, H, W, C].
-        means: Value of each dimension in the mean of q(z|x), [P, d].
-        pictures: For each example its reconstruction, then the pictures of each dimension.
+        z: Means of q(z|x), float32 [P, D].
+        means: Value of each dimension in them, [P, d].
+        pictures: For each example its reconstruction, then the pictures of each dimension; empty if the page decodes
+            them itself.
         fixed_labels: Names of labels that are part of z and keep their likeliest values; "" without any.
     """
 
@@ -177,12 +188,15 @@ class Traversals:
     values: list[list[float]]
     reach: str
     originals: np.ndarray
+    z: np.ndarray
     means: np.ndarray
     pictures: list[ClassifiedPictures]
     fixed_labels: str = ""
 
 
-def decode_traversals(session: Session, encoding_map: EncodingMap, examples: int, dimensions: int) -> Traversals:
+def decode_traversals(
+    session: Session, encoding_map: EncodingMap, examples: int, dimensions: int, live: bool = False
+) -> Traversals:
     """Decode traversals of z from test examples, the most informative dimensions first.
 
     Args:
@@ -190,6 +204,7 @@ def decode_traversals(session: Session, encoding_map: EncodingMap, examples: int
         encoding_map: The map of its encodings.
         examples: Largest number of examples, P.
         dimensions: Largest number of dimensions, d.
+        live: Whether the page decodes the pictures itself.
     """
     loaded, dataset, encodings = session.model, session.group.dataset, encoding_map.encodings
     assert dataset is not None and loaded.observation is not None
@@ -203,7 +218,7 @@ def decode_traversals(session: Session, encoding_map: EncodingMap, examples: int
     moved = traverse(means, ranked, values)  # [P, d, STEPS, D]
     width = len(loaded.attributes.names) if loaded.attributes is not None else 0
     pictures = []
-    for place, z in enumerate(moved):
+    for place, z in enumerate(() if live else moved):
         codes = shown.codes[place : place + 1] if shown.codes is not None else np.full((1, width), UNKNOWN, np.uint8)
         tokens = None if shown.tokens is None else shown.tokens[place : place + 1]
         every = torch.cat([means[place : place + 1], z.flatten(0, 1)])
@@ -212,4 +227,25 @@ def decode_traversals(session: Session, encoding_map: EncodingMap, examples: int
         )
     held = " and ".join(loaded.model.latent_modalities)
     originals, own = picture_bytes(loaded.observation.picture(shown.images)), project_onto_axes(means, ranked).numpy()
-    return Traversals(shown, ranked, values.tolist(), reach, originals, own, pictures, held)
+    return Traversals(shown, ranked, values.tolist(), reach, originals, means.float().numpy(), own, pictures, held)
+
+
+@torch.no_grad()
+def name_changes(session: Session, traversals: Traversals) -> list[str]:
+    """Name for each dimension the attributes that the model's own words' decoder sees change along it; "" for none.
+
+    An attribute changes if the most and the least likely shares of one of its values along the dimension differ by a
+    half or more, on average over the examples.
+    """
+    loaded = session.model
+    info = loaded.attributes
+    if info is None or info.name not in loaded.model.generates or loaded.model.conditional_on:
+        return [""] * len(traversals.dimensions)
+    z = traverse(torch.from_numpy(traversals.z), traversals.dimensions, torch.tensor(traversals.values))
+    shares = decode.decode_means(loaded, info.name, z)  # [P, d, STEPS, A, values]
+    spans = (shares.amax(2) - shares.amin(2)).amax(-1).mean(0)  # [d, A]
+    found = []
+    for row in spans.tolist():
+        changed = sorted((-span, place) for place, span in enumerate(row) if span >= _CHANGE)
+        found.append(", ".join(info.names[place] for _, place in changed[:2]))
+    return found

@@ -1,0 +1,279 @@
+// ---------------------------------------------------------------- map
+
+let pointOnMap = () => {}; // moves the pointer to z
+let chooseDensity = () => {}; // shows the density of a part's posterior
+if (data.map) {
+  const found = data.map;
+  const chart = byId("chart");
+  const sheets = found.pictures && new Sheets(found.pictures);
+  const judged = bytes(found.judged);
+  const beside = found.neighbours && { ...found.neighbours, judged: bytes(found.neighbours.judged) };
+  const others = beside && !(live && found.exact) ? picturesOf(beside.pictures) : null;
+  const decodes = live || sheets;
+  const codes = bytes(found.codes);
+  const points = found.points;
+  const whole = 1000; // what coordinates of points count to
+  const at = { x: 0, y: 0 }; // the pointer, in parts of the map from 0 to 1
+  let colour = -1; // attribute that points are coloured by
+  let alone = -1; // its value that is shown alone
+  let cloud = null; // the density as a small canvas of alphas
+  let nearest = -1; // point whose picture is shown
+  let waiting = 0;
+
+  byId("map").hidden = false;
+  const shares = found.exact ? "" : `, in the plane of the first two principal components, ${found.shares.join("\u00a0% and ")}\u00a0% of their variance`;
+  byId("map-about").textContent =
+    `Each dot is a test picture at the mean of q(z|x)${shares}. ` +
+    (others ? "Beside it: what is decoded from the encoding nearest to the pointer (ringed), and at the pointer itself, " +
+      "a place of the plane, around which there may be no pictures." : decodes ? "Beside it: what is decoded at the pointer." : "");
+  byId("axes").textContent = `Across: ${found.axes[0]}; up: ${found.axes[1]}; ${-found.reach} to ${found.reach}.`;
+  byId("under-figure").hidden = !decodes;
+  byId("near-figure").hidden = !others;
+  if (others) [byId("near").width, byId("near").height] = others.size;
+  if (decodes) [byId("under").width, byId("under").height] = live ? pictureSize : sheets.size;
+
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+
+  const draw = () => {
+    const side = Math.round(chart.clientWidth * (window.devicePixelRatio || 1));
+    if (!side) return;
+    if (chart.width !== side) chart.width = chart.height = side;
+    const pen = chart.getContext("2d");
+    pen.clearRect(0, 0, side, side);
+    if (cloud) {
+      pen.imageSmoothingEnabled = false;
+      pen.drawImage(cloud, 0, 0, side, side);
+    }
+    const radius = Math.max(2, side / 220);
+    pen.lineWidth = Math.max(0.5, radius / 5);
+    const width = words ? words.names.length : 0;
+    points.forEach(([x, y], n) => {
+      const value = colour >= 0 ? codes[n * width + colour] : UNKNOWN;
+      if (alone >= 0 && value !== alone) return;
+      const known = colour >= 0 && value !== UNKNOWN;
+      pen.fillStyle = known ? found.colours[colour][value] : "#5f6368";
+      pen.strokeStyle = known ? found.rims[colour][value] : "#ffffff";
+      pen.beginPath();
+      pen.arc((x / whole) * side, (1 - y / whole) * side, radius, 0, 2 * Math.PI);
+      pen.fill();
+      pen.stroke();
+    });
+    // Names of values at the middle of their points, so that colour is not alone.
+    if (colour >= 0) {
+      pen.font = `600 ${Math.max(13, side / 38)}px system-ui, sans-serif`;
+      pen.textAlign = "center";
+      pen.textBaseline = "middle";
+      words.values[colour].forEach((word, value) => {
+        const own = points.filter((_, n) => codes[n * width + colour] === value);
+        if (!own.length || (alone >= 0 && value !== alone)) return;
+        const middle = (axis) => own.map((point) => point[axis]).sort((a, b) => a - b)[Math.floor(own.length / 2)];
+        pen.lineWidth = side / 120;
+        pen.strokeStyle = "#ffffff";
+        pen.strokeText(word, (middle(0) / whole) * side, (1 - middle(1) / whole) * side);
+        pen.fillStyle = "#1a1a1a";
+        pen.fillText(word, (middle(0) / whole) * side, (1 - middle(1) / whole) * side);
+      });
+    }
+    if (nearest >= 0) {
+      for (const [shade, thick] of [["#ffffff", 5], ["#000000", 2]]) {
+        pen.strokeStyle = shade;
+        pen.lineWidth = (thick * side) / 500;
+        pen.beginPath();
+        pen.arc((points[nearest][0] / whole) * side, (1 - points[nearest][1] / whole) * side, 2.5 * radius, 0, 2 * Math.PI);
+        pen.stroke();
+      }
+    }
+    // The pointer: a cross over the whole map and a ring, white below black, so that it shows on any ground.
+    const [x, y] = [at.x * side, (1 - at.y) * side];
+    for (const [shade, thick] of [["#ffffff", 3], ["#000000", 1]]) {
+      pen.strokeStyle = shade;
+      pen.lineWidth = (thick * side) / 500;
+      pen.beginPath();
+      pen.moveTo(x, 0); pen.lineTo(x, side); pen.moveTo(0, y); pen.lineTo(side, y);
+      pen.moveTo(x + side / 50, y); pen.arc(x, y, side / 50, 0, 2 * Math.PI);
+      pen.stroke();
+    }
+  };
+
+  // z at the pointer.
+  const latent = () => {
+    const { centre, axes } = found.plane;
+    const [across, up] = [2 * at.x - 1, 2 * at.y - 1];
+    return Float32Array.from(centre, (value, d) => value + across * axes[0][d] + (axes[1] ? up * axes[1][d] : 0));
+  };
+
+  const point = (x, y) => {
+    [at.x, at.y] = [x, y].map((place) => Math.min(1, Math.max(0, place)));
+    if (!live) {
+      const middle = (place) => (Math.min(found.cells - 1, Math.floor(place * found.cells)) + 0.5) / found.cells;
+      [at.x, at.y] = [middle(at.x), middle(at.y)];
+    }
+    refresh();
+  };
+
+  const say = () => {
+    const where = [at.x, at.y].map((place) => ((2 * place - 1) * found.reach).toFixed(2)).join(", ");
+    const number = Math.floor(at.y * found.cells) * found.cells + Math.floor(at.x * found.cells);
+    const read = live ? modelReads(latent()) : judgeReads(judged, number);
+    let said = `at ${where}${read ? `; ${live ? "the model reads" : "judge"}: ${read}` : ""}`;
+    byId("under-says").textContent = said;
+    if (live) {
+      paint(byId("under"), latent());
+      byId("under").dataset.ready = "yes";
+    } else if (sheets) {
+      sheets.draw(byId("under"), number);
+    }
+    byId("under").setAttribute("aria-label", `decoded ${said}`);
+    if (others) said = `${showNearest()}; ${said}`;
+    chart.setAttribute("aria-label", `Map of encodings, pointer ${said}`);
+    clearTimeout(waiting);
+    waiting = setTimeout(() => (byId("under-live").textContent = said), RELAXED);
+    draw();
+  };
+  const refresh = live ? oncePerFrame(say) : say;
+
+  // The picture of the encoding that is nearest to the pointer, among those that are shown.
+  const showNearest = () => {
+    const width = words ? words.names.length : 0;
+    let best = -1;
+    let least = Infinity;
+    beside.points.forEach((n, place) => {
+      if (alone >= 0 && codes[n * width + colour] !== alone) return;
+      const distance = (points[n][0] - at.x * whole) ** 2 + (points[n][1] - at.y * whole) ** 2;
+      if (distance < least) [least, best] = [distance, place];
+    });
+    if (best < 0) return "";
+    nearest = beside.points[best];
+    if (live) paint(byId("near"), others.latent(best));
+    else others.draw(byId("near"), best);
+    const own = codes ? [...codes.subarray(nearest * width, (nearest + 1) * width)] : [];
+    const is = own.flatMap((code, a) => (code === UNKNOWN ? [] : [valueOf(a, code)])).join(", ");
+    const read = judgeReads(beside.judged, best);
+    const said = `nearest${is ? `: ${is}` : ""}${read ? `; judge, of what is decoded: ${read}` : ""}`;
+    byId("near-says").textContent = said;
+    byId("near").setAttribute("aria-label", `decoded from the ${said}`);
+    return said;
+  };
+
+  const follow = (event) => {
+    const area = chart.getBoundingClientRect();
+    point((event.clientX - area.left) / area.width, 1 - (event.clientY - area.top) / area.height);
+  };
+  chart.addEventListener("pointerdown", follow);
+  chart.addEventListener("pointermove", follow);
+  chart.addEventListener("keydown", (event) => {
+    const step = (event.shiftKey ? 5 : 1) / found.cells;
+    const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] };
+    if (event.key === "Home") point(0.5, 0.5);
+    else if (moves[event.key]) point(at.x + moves[event.key][0], at.y + moves[event.key][1]);
+    else return;
+    event.preventDefault();
+  });
+
+  // Colours
+  const menu = byId("colour");
+  menu.append(new Option("none", -1));
+  if (codes) words.names.forEach((name, a) => menu.append(new Option(`by ${name}`, a)));
+  const colourBy = (attribute) => {
+    colour = attribute;
+    alone = -1;
+    byId("legend").replaceChildren();
+    if (colour >= 0) {
+      words.values[colour].forEach((word, value) => {
+        const dot = make("i");
+        dot.style.background = found.colours[colour][value];
+        const button = make("button", { type: "button", "aria-pressed": false }, dot, word);
+        button.addEventListener("click", () => {
+          alone = alone === value ? -1 : value;
+          [...byId("legend").children].forEach((other, n) => other.setAttribute("aria-pressed", n === alone));
+          point(at.x, at.y);
+        });
+        byId("legend").append(button);
+      });
+    }
+    draw();
+  };
+  menu.addEventListener("change", () => colourBy(Number(menu.value)));
+  menu.value = codes && words.names.length ? 0 : -1;
+
+  // Density of a description
+  const chooser = byId("density");
+  chooser.append(new Option("none", ""));
+  const drawn = parts.flatMap((part) => part.sources.filter((source) => source.densities).map((source) => ({ part, source })));
+  drawn.forEach(({ source }, place) => chooser.append(new Option(`${source.plain} (${source.name})`, place)));
+  byId("density-label").hidden = !drawn.length;
+  const small = make("canvas");
+  small.width = small.height = found.densityCells;
+  const fine = 8 * found.densityCells;
+
+  // The cells, drawn smoothly, with two shades: inside the smallest regions of 50 % and of 90 %.
+  const shade = async () => {
+    const chosen = drawn[Number(chooser.value)];
+    const asked = chooser.value;
+    const place = chosen && asked !== "" ? chosen.source.place(chosen.part.row) : undefined;
+    chart.dataset.density = "";
+    const outside = place === undefined ? 0 : chosen.source.outside[place];
+    const beside = outside === 100 ? " All of it lies outside the map." : outside ? ` ${outside} % of it lie outside the map.` : "";
+    byId("density-about").textContent = chosen && asked !== "" ? found.density + beside : "";
+    if (place === undefined) {
+      cloud = null;
+      return draw();
+    }
+    await chosen.source.densities.draw(small, place);
+    if (chooser.value !== asked || chosen.source.place(chosen.part.row) !== place) return;
+    const large = make("canvas");
+    large.width = large.height = fine;
+    const pen = large.getContext("2d", { willReadFrequently: true });
+    pen.imageSmoothingQuality = "high";
+    pen.translate(0, fine);
+    pen.scale(1, -1); // row 0 is the bottom
+    pen.drawImage(small, 0, 0, fine, fine);
+    const pixels = pen.getImageData(0, 0, fine, fine);
+    for (let n = 0; n < pixels.data.length; n += 4) {
+      const inside = pixels.data[n] / 255;
+      pixels.data.set([230, 159, 0, inside > 0.5 ? 190 : inside > 0.1 ? 95 : 0], n);
+    }
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.putImageData(pixels, 0, 0);
+    cloud = large;
+    chart.dataset.density = String(place);
+    draw();
+  };
+  const boxes = parts.map((part) => {
+    const box = make("div", { class: "menus", role: "group", "aria-label": "Words of the density" });
+    box.hidden = true;
+    part.menusInto(box);
+    part.refresh(part.sets.at(-1));
+    part.listeners.push(shade);
+    byId("density-menus").append(box);
+    return box;
+  });
+  const showMenus = () => {
+    const chosen = chooser.value === "" ? null : drawn[Number(chooser.value)].part;
+    boxes.forEach((box, place) => (box.hidden = parts[place] !== chosen));
+    shade();
+  };
+  chooser.addEventListener("change", showMenus);
+  chooseDensity = (source) => {
+    const place = drawn.findIndex((one) => one.source === source);
+    chooser.value = place < 0 ? "" : place;
+    showMenus();
+  };
+  pointOnMap = (z) => {
+    const place = (axis) => {
+      const length = axis.reduce((sum, value) => sum + value ** 2, 0);
+      return (axis.reduce((sum, value, d) => sum + value * (z[d] - found.plane.centre[d]), 0) / length + 1) / 2;
+    };
+    point(place(found.plane.axes[0]), found.plane.axes[1] ? place(found.plane.axes[1]) : 0.5);
+  };
+  if (live && data.traversals) {
+    byId("map-buttons").append(makeButton("Take it to the sliders", () => takeToSliders(latent())));
+  }
+
+  colourBy(Number(menu.value));
+  // The pointer starts at the test picture that is nearest to the middle of all.
+  const distance = ([x, y]) => (x / whole - 0.5) ** 2 + (y / whole - 0.5) ** 2;
+  const first = points.reduce((best, place) => (distance(place) < distance(best) ? place : best));
+  point(first[0] / whole, first[1] / whole);
+  new ResizeObserver(draw).observe(chart);
+}
