@@ -26,6 +26,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "docs/notebook.ipynb": "notebook.md",
 }
+BOOST = {"glossary.md": 2.0, "results.md": 0.3, "changelog.md": 0.3}  # rank in the search; of other pages 1
 ORIGIN = {page: path for path, page in OUTSIDE.items()}
 
 
@@ -95,7 +96,8 @@ def rewrite_links(markdown: str, page: str) -> tuple[str, dict[str, Path]]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite the links of a page, and take in other files that they lead to."""
+    """Rewrite the links of a page, take in other files that they lead to, and rank the page in the search."""
+    page.meta["search"] = {"boost": BOOST.get(page.file.src_uri, 1.0)}
     text, needed = rewrite_links(markdown, page.file.src_uri)
     for there, path in needed.items():
         if files.get_file_from_path(there) is None:
