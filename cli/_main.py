@@ -33,29 +33,28 @@ from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["app", "command_names", "format_parser_error", "load_command", "main"]
 
-# Order in the help: that of the pipeline. Other commands follow in alphabetical order.
-_ORDER = (
-    "quickstart",
-    "make-data",
-    "train-classifier",
-    "train",
-    "fit-aggregate",
-    "fit-sharpener",
-    "eval",
-    "baseline",
-    "compare",
-    "sample",
-    "show",
-    "status",
-    "plot",
-    "report",
-    "explore",
-    "reproduce",
-    "export",
-    "list",
-    "check",
-    "env",
-)
+_GROUPS = {
+    "Start": ("quickstart",),
+    "Make": ("make-data", "train-classifier", "train", "fit-aggregate", "fit-sharpener"),
+    "Measure": ("eval", "baseline", "compare", "reproduce"),
+    "Draw and share": ("sample", "plot", "report", "explore", "export"),
+    "Look up and check": ("list", "show", "status", "check", "env"),
+}
+"""Groups of commands in the overview, in its order; other commands follow in alphabetical order."""
+
+_SYNONYMS = {
+    "data": "make-data",
+    "draw": "sample",
+    "evaluate": "eval",
+    "fit": "fit-aggregate",
+    "generate": "sample",
+    "help": "--help",
+    "info": "show",
+    "inspect": "show",
+    "test": "check",
+    "version": "--version",
+}
+"""Commands, or options of the program, by their names elsewhere."""
 
 
 def _command_function_name(command: str) -> str:
@@ -65,7 +64,8 @@ def _command_function_name(command: str) -> str:
 def command_names() -> list[str]:
     """Return the names of all commands: those of stages, and of the public files of this folder."""
     names = {path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")} | {*stage_names()}
-    return [name for name in _ORDER if name in names] + sorted(names - set(_ORDER))
+    ordered = [name for group in _GROUPS.values() for name in group]
+    return [name for name in ordered if name in names] + sorted(names - set(ordered))
 
 
 def _short_help(command: str) -> str:
@@ -110,7 +110,8 @@ class _Commands(TyperGroup):
         if cmd_name not in command_names():
             return None
         if self._listing:  # the overview needs names and first sentences, not options
-            return escape_markup(TyperCommand(cmd_name, help=_short_help(cmd_name)))
+            panel = next((title for title, group in _GROUPS.items() if cmd_name in group), "Other commands")
+            return escape_markup(TyperCommand(cmd_name, help=_short_help(cmd_name), rich_help_panel=panel))
         return escape_markup(load_command(cmd_name))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -123,7 +124,10 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name not in command_names() and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(format_unknown_name("command", name, command_names(), list_command="mmgen --help"))
+            meant = _SYNONYMS.get(name.lower())
+            ctx.fail(
+                format_unknown_name("command", name, command_names(), suggestion=meant, list_command="mmgen --help")
+            )
         return super().resolve_command(ctx, args)
 
 

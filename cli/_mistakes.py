@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 
 from mmgen.core.errors import clip
@@ -56,13 +56,21 @@ def suggest_command(command: str, words: Sequence[str], missing: str) -> str:
     first = words[0] if words else ""
     if command == "quickstart" and suggest_recipe(first):
         return f"quickstart got {first}, expected only options: did you mean --images {shlex.quote(first)}?"
-    if missing.startswith("FILE") and (file := _newest_file(_INPUT_ENDINGS.get(command, ".safetensors"))):
+    if missing in ("FILE", "FILES...") and (file := _newest_file(_INPUT_ENDINGS.get(command, ".safetensors"))):
         return f"Missing argument '{missing}': name a file that mmgen made, such as {shlex.quote(file)}."
     return ""
 
 
 def suggest_quotes(words: Sequence[str]) -> str:
-    """Suggest quotes for a description that was typed as several arguments; "" if none is an assignment."""
+    """Suggest quotes for a description that was typed as several arguments; "" if there is none."""
+    if "--given" in words:
+        after = words[words.index("--given") + 1 :]
+        described = [*takewhile(lambda word: not word.startswith("-"), after)]
+        if len(described) > 1:
+            return (
+                f"{described[1]} is a separate argument, expected a description in quotes: did you mean --given "
+                f"{shlex.quote(' '.join(described))}?"
+            )
     assignments = [word for word in words if "=" in word and not word.startswith("-")]
     quoted = shlex.quote(" ".join(assignments))
     return (

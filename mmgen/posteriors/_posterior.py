@@ -15,7 +15,14 @@ from mmgen.core.memory import check_memory
 from mmgen.descriptions import Expression
 from mmgen.posteriors._arrays import latents_from
 from mmgen.posteriors._guidance import Guidance
-from mmgen.results.naming import GuidanceReport, Weights, plain_posterior_name, posterior_name, posterior_title
+from mmgen.results.naming import (
+    GuidanceReport,
+    Weights,
+    option_of_posterior,
+    plain_posterior_name,
+    posterior_name,
+    posterior_title,
+)
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count
 from mmgen.settings.registry import format_unknown_name
@@ -264,6 +271,10 @@ class Posteriors(Mapping[str, Posterior]):
 
     def _unknown_posterior(self, name: str) -> UsageError:
         """Return the error for a name that no posterior has."""
+        meant = option_of_posterior(name)
+        if meant in self:
+            return UsageError(format_unknown_name("posterior", name, list(self), suggestion=meant))
+        name = meant or name
         if name in mmgen.posteriors.names() and mmgen.posteriors.get(name).posterior == name:
             return UsageError(
                 f"{self._path} has no fitted posterior '{name}'; make one with: "

@@ -14,6 +14,7 @@ __all__ = [
     "Weights",
     "format_weight",
     "guidance_label",
+    "option_of_posterior",
     "plain_posterior_name",
     "posterior_name",
     "posterior_title",
@@ -58,6 +59,17 @@ def format_weight(weight: float) -> str:
         ('300', '0.333333')
     """
     return f"{weight:g}"
+
+
+def option_of_posterior(name: str) -> str:
+    """Return what ``--posterior`` calls the posterior that tables print as ``name``, with or without weights, else "".
+
+    Example:
+        >>> option_of_posterior("q_true(w = 300)"), option_of_posterior("q_agg"), option_of_posterior("q")
+        ('true', 'aggregate', '')
+    """
+    plain = name.partition("(w")[0].partition(" guided")[0]
+    return next((option for option, printed in _NAMES.items() if printed == plain), "")
 
 
 def posterior_name(

@@ -246,7 +246,7 @@ def _run_file(path: Path) -> _CodeFile:
     except OSError as error:
         raise UsageError(f"cannot read the code {path}: {reason_of(error)}; check the path") from None
     except MalformedError as error:
-        raise UsageError(f"the code {path} cannot be read: {error}, expected a Python file; check the path") from None
+        raise UsageError(f"the code {path} cannot be read: {error}; name a Python file") from None
     digest = hashlib.sha256(text.encode()).hexdigest()
     # The name differs between files of the same name, and is the same in every process: a worker can find the classes.
     name = f"mmgen_code_{re.sub(r'[^0-9a-zA-Z]', '_', path.stem)}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"

@@ -13,6 +13,7 @@ from mmgen.commands._folders import find_reported_files
 from mmgen.commands._words import check_words
 from mmgen.core.errors import MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
+from mmgen.results.naming import option_of_posterior
 from mmgen.settings.config import find_preset, merge, parse_assignments, validate
 from mmgen.settings.registry import Registry, list_registries
 from mmgen.training.model_run import read_experiment
@@ -197,7 +198,29 @@ def test_a_wrong_word_is_told_before_one_that_is_missing(letters: Path, run: Run
     assert "Missing argument 'DIR'" in run("export", str(GOLDEN / "model-v3.safetensors")).stderr
 
 
+def test_captions_without_quotes(letters: Path, run: Run) -> None:
+    done = run("sample", "made/my.safetensors", "--given", "a", "big", "three", "-n", "3")
+    assert "big is a separate argument, expected a description in quotes: did you mean --given 'a big three'?" in (
+        done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "meant"),
+    [
+        ("q_agg", "aggregate"),
+        ("q_true(w = 300)", "true"),
+        ("p(z)", "prior"),
+        ("q(z|y)", "own"),
+        ("q_agg guided", "aggregate"),
+    ],
+)
+def test_posteriors_by_their_printed_names(printed: str, meant: str) -> None:
+    assert option_of_posterior(printed) == meant
+
+
 def test_what_is_missing_is_named_where_there_is_one(letters: Path, run: Run) -> None:
+    assert run("check").stderr.startswith("mmgen: Missing argument 'FILE.py'.")
     assert "Missing argument 'FILE': name a file that mmgen made, such as made/my.safetensors." in run("sample").stderr
     assert "such as made/my.h5." in run("train").stderr
     assert "such as" not in run("compare").stderr and "Missing argument" in run("compare").stderr

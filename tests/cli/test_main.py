@@ -124,7 +124,21 @@ def test_unknown_command_suggests_and_lists(run) -> None:
     assert done.stderr.startswith("mmgen: unknown command 'lst': did you mean 'list'? Available: ")
 
 
-@pytest.mark.parametrize("name", ["version", "completion", "nonsense", "q" * 3000])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("help", "--help"), ("version", "--version"), ("generate", "sample"), ("evaluate", "eval")]
+)
+def test_commands_by_their_names_elsewhere(name: str, meant: str, run) -> None:
+    assert run(name).stderr.startswith(f"mmgen: unknown command '{name}': did you mean '{meant}'?")
+
+
+def test_the_overview_has_groups(run) -> None:
+    overview = run("--help").stdout
+    places = [overview.index(f"─ {title} ") for title in _main._GROUPS]
+    assert places == sorted(places) and "Other commands" not in overview
+    assert "New here? mmgen quickstart" in " ".join(overview.split())
+
+
+@pytest.mark.parametrize("name", ["completion", "nonsense", "q" * 3000])
 def test_a_word_like_no_command_gets_no_suggestion(name: str, capsys) -> None:
     with pytest.raises(SystemExit) as leaving:
         _main.main([name])
