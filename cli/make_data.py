@@ -19,7 +19,7 @@ __all__ = ["make_data_command"]
 def make_data_command(
     stage: "MakeData",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Look at sources, say what would be made, and write nothing.")
+        bool, typer.Option("--dry-run", help="Look at sources, print the plan, and write nothing.")
     ] = False,
 ) -> None:
     if dry_run:

@@ -49,7 +49,9 @@ def reproduce_command(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="ROW", show_default=False, help="Only run what this model needs; repeatable."),
+        typer.Option(
+            "--only", metavar="ROW", show_default=False, help="Only run the stages that this model needs; repeatable."
+        ),
     ] = None,
     seed: Annotated[
         int | None,

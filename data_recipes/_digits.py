@@ -67,7 +67,7 @@ class SmallPictureRecipe(Recipe):
     """
 
     mnist: Annotated[Path | None, Field(exclude=True)] = None
-    """Folder with the four IDX files, MNIST's unless the recipe says others; downloaded into the cache by default."""
+    """Folder with the four IDX files, MNIST's unless the recipe needs others; downloaded into the cache by default."""
 
     size: Annotated[int, Field(ge=16, le=512)] = 28
     """Height and width of the canvas in pixels."""

@@ -31,7 +31,7 @@ class BinaryMnist(DigitRecipe):
     """
 
     binarise: Annotated[Literal[True], INK] = True
-    """Cannot be changed: the grey levels are what the recipe mnist keeps."""
+    """Cannot be changed: the recipe mnist keeps grey levels."""
 
     amat: Annotated[Path | None, Field(exclude=True)] = None
     """Folder with Larochelle and Murray's three files, to take their draw instead of one from MNIST's grey levels."""

@@ -79,10 +79,10 @@ class TwoObjects(Recipe):
     """Store which object each pixel shows."""
 
     samples: Annotated[int, Field(ge=1, le=65_536)] = 64
-    """Light paths per pixel where there is something to see."""
+    """Light paths per pixel of an object."""
 
     renderer: Literal["numba", "blender"] = "numba"
-    """The ray tracer of this package, or Blender's Cycles: fifty times slower, and what CLEVR was made with."""
+    """The ray tracer of this package, or Blender's Cycles: fifty times slower, the renderer of CLEVR."""
 
     blender_python: Annotated[Path | None, Field(exclude=True)] = None
     """A Python interpreter that can import bpy, if this one cannot."""

@@ -51,7 +51,7 @@ class Baseline(Stage["Scores"]):
     steps: Count | None = None
     """Optimiser steps of networks."""
     attribute: Annotated[str, OptionName(metavar="NAME")] = ""
-    """Attribute that is read, where there are several."""
+    """Attribute to predict, if there are several."""
     modality: Annotated[str, OptionName(metavar="NAME")] = ""
     """Modality whose density is fitted."""
     split: Annotated[str | None, OptionName(metavar="SCHEME")] = None

@@ -37,8 +37,8 @@ class Evaluate(Stage["Scores"]):
     model: Annotated[File, Input("model or aggregate")]
     """Model or aggregate."""
     metric: Annotated[str | Sequence[str], OptionName("-m"), MemberOf("mmgen.metrics")] = ()
-    """What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage and recall where attributes
-    are given, retrieval where there are only captions."""
+    """Metrics: {mmgen.metrics}; repeatable. By default correctness, with coverage and recall if attributes are given;
+    retrieval if there are only captions."""
     output: Annotated[
         FilePath | None, OptionName("-o", metavar="FILE", default="NAME-scores.jsonl beside the model")
     ] = None

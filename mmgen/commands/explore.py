@@ -23,7 +23,7 @@ class Explore(Drawing[Path]):
     """
 
     files: Annotated[File | Sequence[File], Input("file", metavar="FILES...", folders=find_explored_files)]
-    """A model and what was fitted to it, or a judge; or a folder with these, such as that of mmgen quickstart."""
+    """A model and its fitted posteriors, or a judge; or a folder with these, such as that of mmgen quickstart."""
     output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; explore.html by default."""
     _: KW_ONLY
@@ -34,7 +34,7 @@ class Explore(Drawing[Path]):
     descriptions: Annotated[int, Range(1, 100_000)] = 2000
     """Descriptions that the page holds at most, the most frequent; fewer where they would exceed the size."""
     dimensions: Annotated[Count | None, OptionName(default="16 at most")] = None
-    """Dimensions of z that are traversed, those that say most of the data."""
+    """Dimensions of z to traverse, the most informative first."""
     max_size: Annotated[float, Range(0.1, 100), OptionName(metavar="MB")] = 3.0
     """Megabytes of the page at most."""
     report: Annotated[FilePath | None, OptionName(metavar="PAGE", default="report.html beside it")] = None

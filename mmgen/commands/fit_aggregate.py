@@ -41,14 +41,14 @@ class FitAggregate(Training["TrainedModel"]):
     model: Annotated[File, Input("model")]
     """Model file."""
     output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
-    """Where to write; named after the model and what is fitted by default."""
+    """Where to write; named after the model and the fit by default."""
     _: KW_ONLY
     given: Annotated[
         str | None,
         OptionName(metavar="WHAT", default="text if the model generates text, else attributes"),
         Completions("attributes", "text", "nothing"),
     ] = None
-    """What z is conditioned on: attributes (any subset may be unknown), text, other data by name, or nothing: p(z)."""
+    """Condition of z: attributes (any subset may be unknown), text, other data by name, or nothing: p(z)."""
     target: Annotated[str | None, MemberOf("mmgen.posteriors"), OptionName(metavar="NAME", default="aggregate")] = None
     """Target of the fit: {mmgen.posteriors}. true is p(words | z)^W p(z) (CK Eq. 3)."""
     text_weight: Annotated[float | str | None, OptionName(metavar="W", default="training")] = None
@@ -69,7 +69,7 @@ class FitAggregate(Training["TrainedModel"]):
     dataset: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("dataset")] = None
     """The model's dataset, if it is not found by itself."""
     latents: Annotated[FilePath | None, OptionName(metavar="FILE")] = None
-    """Where encodings are cached; by default beside the model, by what was encoded."""
+    """File for cached encodings; by default beside the model, named by its content."""
     device: Annotated[str, OptionName(metavar="NAME")] = "auto"
     seed: Seed = 0
     keep_state: bool = False

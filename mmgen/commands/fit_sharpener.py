@@ -40,7 +40,7 @@ class FitSharpener(Training["TrainedModel"]):
     posterior: Annotated[
         str | None, OptionName("-p", metavar="NAME"), Completions("prior", "own", "aggregate", "true", "scan")
     ] = None
-    """Where z of drawn pictures comes from; by default what was fitted, else own."""
+    """Posterior of the drawn pictures; by default the fitted one, else own."""
     dataset: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("dataset")] = None
     """The model's dataset, if it is not found by itself."""
     device: Annotated[str, OptionName(metavar="NAME")] = "auto"

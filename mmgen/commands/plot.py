@@ -26,7 +26,7 @@ class Plot(Drawing["Picture"]):
     name: Annotated[str, MemberOf("mmgen.figures.plots")]
     """The figure: {mmgen.figures.plots}."""
     files: Annotated[File | Sequence[File], Input("file", metavar="FILES...")]
-    """The model and what was fitted to it, or several models."""
+    """The model and its fitted posteriors, or several models."""
     output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; the command writes NAME.png by default."""
     _: KW_ONLY

@@ -29,8 +29,8 @@ class EvaluationSettings(Settings):
     draws: Count = 24
     """Pictures of each query, at least."""
     queries: Count = 1000
-    """Descriptions asked for, at most, for each number of attributes left out: a random choice where there are more.
-    For captions, the number of examples whose captions are asked for."""
+    """Descriptions to draw, at most, for each number of open attributes: a random choice if there are more. For
+    captions, the number of examples whose captions are drawn."""
     samples: Count = 100
     """Importance samples K of log p(x) and log p(x, y) per data point (WG: 1000, CelebA 100); of label-accuracy, draws
     of z. Under a rectified flow, whose log densities are integrals, 10 by default."""

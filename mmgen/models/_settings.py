@@ -57,7 +57,7 @@ class MultimodalSettings(ModelSettings):
     latent_size: Annotated[Count | tuple[Count, Count, Count], BeforeValidator(_check_latent_size)] = 10
     """D, dimensions of z (VE: 10 for MNIST-A), or [C, h, w]: a grid of places, with image network spatial."""
     inference: str | None = None
-    """How posteriors are composed; left out, what the objective is made for."""
+    """How posteriors are composed; left out, as the objective needs."""
     image_network: dict[str, Any] = Field(default_factory=lambda: {"name": "strided"})
     """Family of image networks by name, and its own settings; all image modalities get one of the family. Left out,
     strided, or spatial where z is a grid."""
@@ -107,16 +107,16 @@ class DataSettings(Settings):
     """Share of the training examples that stay whole; the others are taken apart into their modalities and shuffled
     (WG Section 5.1). Validation and test stay whole."""
     least_paired_share: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Least share of paired examples in what training draws, which are repeated to reach it; left out, every row is
-    drawn equally often, as WG do."""
+    """Least share of paired examples among those that training draws; pairs are repeated to reach it. Left out, every
+    row is drawn equally often, as WG do."""
     labelled: Annotated[int, Field(ge=1)] | None = None
     """How many training examples keep their attributes, as often of one combination of values as of another; all others
     are shown without any description. Left out, all keep theirs. Validation and test keep theirs too."""
     labelled_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    """Which examples those are: a draw of its own whatever the seed of the training; left out, that seed says it."""
+    """Seed of the choice of labelled examples; left out, the seed of the training."""
     labelled_share: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Least share of labelled examples in what training draws, which are repeated to reach it; left out, every example
-    is drawn equally often."""
+    """Least share of labelled examples among those that training draws; they are repeated to reach it. Left out, every
+    example is drawn equally often."""
     modalities: dict[str, Described] = Field(default_factory=dict)
     """All that an example is made of, by name: each a table with its kind and what the kind says of it. The main
     picture comes first, then other pictures, then everything else by kind."""

@@ -51,8 +51,8 @@ class AutoencoderSettings(ModelSettings):
     """Folder of the pretrained weights: of the library diffusers (AutoencoderKL or AutoencoderTiny), or two files of a
     tiny autoencoder. Only training reads it; the checkpoint then holds the weights."""
     codec: Annotated[TinyAutoencoder | KLAutoencoder | Pixels, Field(discriminator="name")] | None = None
-    """The networks; left out, as the folder of weights says. "pixels" needs no weights: z is the pixels themselves,
-    those of each square of ``codec.patch`` pixels (8) being the channels of one place."""
+    """The networks; left out, those of the folder of weights. "pixels" needs no weights: z is the pixels themselves,
+    and each square of ``codec.patch`` pixels (8) gives the channels of one place."""
     noise: Annotated[float, Field(gt=0, le=2)] | None = None
     """Standard deviation of q(z | picture) around the encoder's output; left out, measured on training pictures: the
     largest that costs 0.3 dB of the reconstruction, and for pixels one grey level."""

@@ -17,10 +17,10 @@ class SharedNetwork:
     """Settings of layers that all modalities share, between features and z, and between z and the decoders."""
 
     hidden: Annotated[int, Field(ge=1)] = 200
-    """Width of their layers, and of what the decoders are given (CK: 200)."""
+    """Width of their layers, and of the decoders' input (CK: 200)."""
     outputs: Annotated[int, Field(ge=1)] | None = None
-    """Width of what the decoders are given, where that is another; the shared decoder is then that of CK's published
-    code (500 wide, 200 out), which passes z on beside its layers: ``hidden`` is at least the size of z."""
+    """Width of the decoders' input, if it differs. The shared decoder is then that of CK's published code (500 wide,
+    200 out), which passes z on beside its layers: ``hidden`` is at least the size of z."""
     activation: Literal["elu", "relu", "silu"] = "relu"
     """Non-linearity."""
 

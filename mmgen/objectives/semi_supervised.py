@@ -54,9 +54,9 @@ class SemiSupervised(Objective):
     modalities: tuple[str, str] = ("image", "attributes")
     """Names of the picture x and of its label y."""
     estimator: Literal["enumerate", "importance", "relaxed"] = "enumerate"
-    """How E over an unknown y is taken: a sum over all of its values weighted by q(y|x) (Kingma et al., 2014);
-    ``samples`` draws from q(y|x), with gradients by importance weights q / q whose denominator is held fixed; or a draw
-    of a relaxed y, through which gradients pass but which is no bound."""
+    """Expectation over an unknown y. enumerate: a sum over its values weighted by q(y|x) (Kingma et al., 2014).
+    importance: ``samples`` draws from q(y|x), with gradients by importance weights q / q of fixed denominator.
+    relaxed: a draw of a relaxed y, through which gradients pass; no bound."""
     gamma: Annotated[float, Field(ge=0)] = 1.0
     """Weight of a labelled example as it is drawn, beside an unlabelled one (Narayanaswamy et al., 2017, Eq. 4)."""
     alpha: Annotated[float, Field(ge=0)] = 1.0

@@ -55,7 +55,7 @@ class TrainingSettings(Settings):
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     """Step size of the optimiser."""
     schedule: Annotated[str, *_choice_of("schedule", SCHEDULES)] = "constant"
-    """Learning rate over time; cosine and linear fall to 1 % of its value, stages are told by ``stages``."""
+    """Learning rate over time; cosine and linear fall to 1 % of its value; ``stages`` sets those of stages."""
     stages: tuple[tuple[Positive, Positive], ...] = ()
     """Pairs of a duration and a factor of the learning rate, one after the other, for schedule stages. Durations are in
     any unit (passes over the data, say): all of them together are the steps of the run."""
@@ -70,8 +70,8 @@ class TrainingSettings(Settings):
     momentum: Share = 0.0
     """How much of the last step the next one keeps, for sgd and rmsprop."""
     muon_parameters: MuonParameters = "kernels"
-    """What muon moves in its own way: kernels of convolutions, or everything with two axes or more, which takes longer
-    on a CPU and includes tables of embeddings."""
+    """Parameters that muon moves in its own way: kernels of convolutions, or all matrices too, tables of embeddings
+    among them, which takes longer on a CPU."""
     muon_scale: Positive = 0.2
     """Root mean square of a step of muon's own parameters, in learning rates, where the momentum has no direction that
     lacks (Liu et al., 2025: 0.2, as adamw's)."""
@@ -91,7 +91,7 @@ class TrainingSettings(Settings):
     """Steps between validations; each also saves the state that --resume continues from."""
     keep: Literal["best", "last"] = "best"
     """Weights that the checkpoint holds: those of the best validation bound, or the last. The last suit objectives with
-    one heavily weighted term, whose overfitting would decide for all others; they are kept where nothing says which are
+    one heavily weighted term, whose overfitting would decide for all others. They are kept if no figure marks the
     best."""
     validation_examples: Count = 2_048
     """Validation examples that the validation bound is averaged over."""
@@ -102,10 +102,10 @@ class TrainingSettings(Settings):
     devices: Count = 1
     """Devices (GPUs, or processes on a CPU) to train on."""
     precision: Precision = "auto"
-    """Arithmetic of the networks: bf16-mixed, 32-true, or auto for what the hardware is fast at."""
+    """Arithmetic of the networks: bf16-mixed, 32-true, or auto for the one that the hardware computes fast."""
     keep_state: Annotated[bool, Field(exclude=True)] = False
     """Keep the last weights and the optimiser's moments of a run that has ended, three times the model: with them it
-    can be given more steps. It changes no result, and no file says it."""
+    can continue with more steps. It changes no result, and no file records it."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of initial weights, order and noise."""
     log_to: Annotated[tuple[Annotated[str, *_choice_of("logger", LOGGERS)], ...], Field(exclude=True)] = ()
