@@ -85,7 +85,7 @@ def _format_member(member: dict[str, Any]) -> str:
 def _format_origin(member: dict[str, Any]) -> str:
     """Format the origin of a member: its file, or its distribution and version."""
     if "file" in member:
-        return f"code {member['file']}"
+        return f"code {member['file']} (sha256 {member.get('sha256', '')[:12]})"
     return f"{member['distribution']} {member.get('version', '')}".rstrip()
 
 

@@ -1,6 +1,7 @@
 """Pages and pictures, which are replaced silently only if mmgen made them."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,7 @@ from mmgen.artifacts.lineage import check_output
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import read_beginning
 
-__all__ = ["MAKER", "check_page", "find_page_link", "is_replaceable"]
+__all__ = ["MAKER", "check_page", "find_page_link", "is_replaceable", "read_page_models"]
 
 MAKER = "mmgen"
 """The name in files of pictures: Software of PNG, Creator of PDF and SVG."""
@@ -20,6 +21,7 @@ _MARKS = {
     "training": (b'<meta name="generator" content="mmgen train">',),
     "picture": (b"Software\0mmgen", b"/Creator (mmgen)", b"<dc:title>mmgen</dc:title>"),
 }
+_MODEL = re.compile(rb'<meta name="mmgen-model" content="([0-9a-f]{64})">')
 _NEAR = 2**14
 """Bytes at either end of a file among which its mark is."""
 
@@ -82,6 +84,13 @@ def find_page_link(
     elif os.path.lexists(page) and not is_page:
         raise UsageError(f"--{kind} got {page}, a file that mmgen {kind} did not make; name a page that it made")
     return quote(Path(os.path.relpath(target, out.parent)).as_posix())
+
+
+def read_page_models(path: Path) -> tuple[str, tuple[str, ...]] | None:
+    """Return the kind of a page, "report" or "explore", and the content ids of its models; None for other files."""
+    start = read_beginning(path).encode()
+    kind = next((kind for kind in ("report", "explore") if _MARKS[kind][0] in start), None)
+    return None if kind is None else (kind, tuple(found.decode() for found in _MODEL.findall(start)))
 
 
 def _read_ends(path: Path) -> bytes:

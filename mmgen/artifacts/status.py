@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from mmgen.artifacts.containers import read_header
 from mmgen.artifacts.header import KINDS, Header, Parent
 from mmgen.artifacts.members import is_available
+from mmgen.artifacts.pages import read_page_models
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import LOG_ENDING, printable
 from mmgen.core.version import __version__
@@ -64,7 +65,7 @@ class FileStatus:
 
     Attributes:
         path: The file.
-        kind: Kind of artifact, "scores", or "" if its header cannot be read.
+        kind: Kind of artifact, "scores", "report", "explore", or "" if its header cannot be read.
         content_id: Its content id; "" for scores and unreadable files.
         parents: The files that it was made from.
         problems: Why it is not up to date, the most severe reason first.
@@ -101,7 +102,7 @@ class FileStatus:
 
 
 def read_status(folder: Path) -> list[FileStatus]:
-    """Return the status of all artifacts and scores in a folder, ancestors first; reads headers alone.
+    """Return the status of all artifacts, scores and pages in a folder, ancestors first; reads headers alone.
 
     Parents are looked for at their recorded paths, in the folder and in the current one. Their contents are not
     compared with their content ids: ``mmgen show`` does that.
@@ -135,6 +136,8 @@ class _FolderReader:
                 found.append(FileStatus(path, "training-state", problems=(Problem("unfinished", remedy),)))
             if name.endswith(".jsonl") and not name.endswith(LOG_ENDING):
                 found += self._read_scores(self._folder / name)
+            if name.endswith(".html") and (page := read_page_models(self._folder / name)):
+                found.append(self._read_page(self._folder / name, *page))
         return sorted(found, key=lambda one: (one.depth, one.kind == "scores", one.path.name))
 
     def _header(self, path: Path) -> Header | ArtifactError:
@@ -243,6 +246,20 @@ class _FolderReader:
                 else:
                     problems.append(Problem("parent missing", f"the {role} that was measured is not in this folder"))
         yield FileStatus(path, "scores", "", tuple(parents.values()), _sort_problems(problems), depth)
+
+    def _read_page(self, path: Path, kind: str, models: tuple[str, ...]) -> FileStatus:
+        """Return the status of a report or a page to explore, by the content ids of its models."""
+        parents, problems = [], []
+        for content_id in models:
+            place = self._paths_by_id.get(content_id)
+            parents.append(ParentStatus("model", str(place or ""), content_id, "there" if place else "missing"))
+            if place is None:
+                again = f"mmgen {kind} {self._folder} -o {path}"
+                problems.append(Problem("parent missing", printable(f"draw it again with: {again}", 2000)))
+            elif self._read_file(place, 0).is_outdated:
+                problems.append(Problem("parent out of date", f"first renew {printable(str(place), 200)}"))
+        depth = _DEEPEST  # pages come last
+        return FileStatus(path, kind, "", tuple(parents), _sort_problems(problems), depth)
 
 
 def _measured_files(score: Score) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 import torch
 
-from mmgen.artifacts import header as headers, parent_record, write_checkpoint
+from mmgen.artifacts import header as headers, parent_record, read_header, write_checkpoint
 from mmgen.core.version import __version__
 from mmgen.evaluation import write_scores
 from mmgen.results.score import Score
@@ -130,6 +130,21 @@ def test_other_versions_and_unreadable_files(chain: Path, run: Run) -> None:
     assert found["m.safetensors"] == ["other version", f"made with mmgen 0.0.9, this is {__version__}"]
     state, reason = found["broken.h5"]
     assert state == "unreadable" and "broken.h5 is neither HDF5 nor safetensors" in reason
+
+
+def test_pages_are_of_models_that_are_there(chain: Path, run: Run) -> None:
+    head = '<!doctype html><meta name="generator" content="mmgen {}">'
+    model = read_header(chain / "m.safetensors").content_id
+    for kind, content_id in (("report", model), ("explore", "0" * 64)):
+        mark = f'<meta name="mmgen-model" content="{content_id}">'
+        (chain / f"{kind}.html").write_text(f"{head.format(kind)}{mark}")
+    (chain / "foreign.html").write_text("<html>")
+    lines = run("status").stdout.splitlines()
+    again = "draw it again with: mmgen explore . -o explore.html"
+    assert lines[-2:] == [
+        f"explore\texplore.html\tmodel 000000000000\tparent missing\t{again}",
+        "report\treport.html\tmodel m.safetensors\tup to date\t",
+    ]
 
 
 def test_json_holds_every_reason(chain: Path, run: Run) -> None:
