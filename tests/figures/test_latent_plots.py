@@ -23,7 +23,9 @@ def pixels(grid: Grid, number: int) -> np.ndarray:
 def test_a_traversal_has_a_row_for_each_dimension_those_that_say_most_first(world: Path) -> None:
     picture, _ = draw_plot("traversal", [world / "telbo.safetensors"], number=3)
     assert isinstance(picture.drawn, Grid)
-    assert len(picture.drawn.boxes) == 3 * 7 * (1 + 3), "three pictures, seven steps, a row of the picture, three of z"
+    assert len(picture.drawn.boxes) == 3 * (2 + 7 * 3), (
+        "of each picture itself, its reconstruction, seven steps of three z"
+    )
     assert "from -3 to 3 standard deviations of p(z)" in picture.caption and "q(z|image)" in picture.caption
     assert "<" not in picture.caption, "no repr of an object"
     model = load(world / "telbo.safetensors")
@@ -48,7 +50,8 @@ def test_steps_at_a_pictures_own_value_are_its_reconstruction(world: Path) -> No
     assert panel.images[0, 1] == pytest.approx(panel.images[1, 3], abs=1e-6)
     assert panel.images[0, 1] == pytest.approx(panel.images[2, 3], abs=1e-6)
     assert np.abs(panel.images[1, 0] - panel.images[1, 6]).max() > 1e-4
-    assert (panel.images[0, 2:] == 1).all()
+    assert panel.shown is not None and panel.shown[1:].all()
+    assert panel.shown[0].tolist() == [True, True] + 5 * [False], "no empty frames beside the two"
 
 
 def test_a_way_begins_and_ends_at_the_pictures(world: Path) -> None:
@@ -81,7 +84,7 @@ def test_a_way_between_descriptions(world: Path) -> None:
 
 def test_a_conditional_decoder_is_told_the_description_of_the_picture(world: Path) -> None:
     picture, _ = draw_plot("traversal", [world / "cvae.safetensors"], number=1)
-    assert isinstance(picture.drawn, Grid) and len(picture.drawn.boxes) == 7 * (1 + 2)
+    assert isinstance(picture.drawn, Grid) and len(picture.drawn.boxes) == 2 + 7 * 2
 
 
 def test_maps_of_two_dimensions_are_as_they_are_and_others_projected(world: Path) -> None:

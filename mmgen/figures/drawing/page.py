@@ -27,6 +27,7 @@ __all__ = [
     "Sheet",
     "add_title_and_note",
     "stack_below",
+    "darken_ground",
     "enlarge",
     "add_margins",
     "lighten_dark_images",
@@ -129,6 +130,27 @@ def lighten_dark_images(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray],
     which = "The picture" if len(peaks) == 1 else which
     remark = f"{which} {'is' if dark == 1 else 'are'} nearly black: no pixel is half as bright as white"
     return lighter, f"{remark}. Black is drawn as dark grey{'' if len(peaks) == 1 else ' in all'}."
+
+
+_NIGHT = (0x17, 0x19, 0x1C)
+"""Colour of a dark page."""
+_HUE_ROTATION = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
+"""Rotation of hues by 180 degrees at constant luminance (Filter Effects Module, W3C, ``hue-rotate``)."""
+
+
+def darken_ground(grid: Grid) -> Image.Image:
+    """Return the ground of a picture for a dark page: letters and frames light on dark, images left out.
+
+    Returns:
+        An RGBA image that is transparent where the picture has images.
+    """
+    inverted = (255.0 - np.asarray(grid.image, np.float32)) @ _HUE_ROTATION.T.astype(np.float32)
+    inverted = np.clip(inverted, 0, 255) / 255
+    lit = 255 * (1 - (1 - inverted) * (1 - np.array(_NIGHT, np.float32) / 255))  # the blend mode "screen"
+    pixels = np.concatenate([np.rint(lit), np.full((*lit.shape[:2], 1), 255)], -1).astype(np.uint8)
+    for left, top, right, bottom in grid.boxes:
+        pixels[top:bottom, left:right] = 0
+    return Image.fromarray(pixels)
 
 
 def enlarge(images: np.ndarray, tile: int = TILE) -> np.ndarray:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from mmgen.artifacts import atomic_path
 from mmgen.artifacts.pages import MAKER
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.page import Grid, add_margins, add_title_and_note
+from mmgen.figures.drawing.page import Grid, add_margins, add_title_and_note, darken_ground
 from mmgen.figures.drawing.style import data_uri, plain_text_labels, render_figure
 
 __all__ = ["Picture", "check_ending"]
@@ -79,6 +79,15 @@ class Picture:
         if isinstance(self.drawn, Grid):
             return data_uri(self.drawn.image)
         return data_uri(render_figure(self.drawn), palette=True)
+
+    @cached_property
+    def night_uri(self) -> str:
+        """The white ground with its letters in dark colours, with holes for the images, as a PNG that a dark page lays
+        over the picture; "" for drawings, and for pictures without images.
+        """
+        if not isinstance(self.drawn, Grid) or not self.drawn.boxes:
+            return ""
+        return data_uri(darken_ground(self.drawn), palette=True)
 
     @property
     def width(self) -> int:

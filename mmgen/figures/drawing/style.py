@@ -168,7 +168,7 @@ def data_uri(image: Image.Image, palette: bool = False) -> str:
     """Encode an image as a ``data:`` address holding a PNG.
 
     Args:
-        image: An RGB image.
+        image: An RGB or RGBA image.
         palette: Whether to reduce it to 256 colours, enough for charts, which takes a third of the bytes and time.
     """
     buffer = io.BytesIO()

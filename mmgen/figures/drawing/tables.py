@@ -124,12 +124,14 @@ class Panel:
         images: Images [R, n, C, H, W], one row per description.
         wrong: Whether the classifier disagrees with the description, bool [R, n]; None without a classifier.
         subtitle: Second line of the title, such as the share of correct attributes.
+        shown: Whether there is an image at each place, bool [R, n]; None for an image everywhere.
     """
 
     title: str
     images: np.ndarray
     wrong: np.ndarray | None = None
     subtitle: str = ""
+    shown: np.ndarray | None = None
 
 
 def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: str = "", note: str = "") -> Grid:
@@ -154,7 +156,11 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
         if len(panel.images) != len(row_labels) or panel.images.ndim != 5:
             raise UsageError(f"got images {list(panel.images.shape)}, expected [{len(row_labels)}, n, C, H, W]")
         verdicts = _check_wrong_mask(panel.wrong, panel.images.shape[:2])
-        columns = [Column(panel.images[:, i], wrong=verdicts[:, i]) for i in range(panel.images.shape[1])]
+        shown = np.ones(panel.images.shape[:2], bool) if panel.shown is None else panel.shown
+        columns = [
+            Column([image if there else None for image, there in zip(images, places, strict=True)], wrong=marks)
+            for images, places, marks in zip(panel.images.swapaxes(0, 1), shown.T, verdicts.T, strict=True)
+        ]
         labels = () if blocks else row_labels
         blocks.append(Block(panel.title, [ColumnGroup("", columns)], labels, panel.subtitle, gap=GAP, type_size=22))
     return block_table(blocks, title=title, note=note, widest=math.inf, order=_row_order)

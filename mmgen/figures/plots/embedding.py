@@ -122,7 +122,7 @@ def _colouring_of_factor(name: str, values: np.ndarray) -> Colouring:
 
 def _draw_figure(points: np.ndarray, plane: Projection, colourings: Mapping[str, Colouring]) -> Figure:
     panels: list[tuple[str, Colouring | None]] = list(colourings.items()) or [("", None)]
-    columns = min(3, len(panels))
+    columns = 2 if len(panels) == 4 else min(3, len(panels))
     rows = math.ceil(len(panels) / columns)
     figure = new_figure(max(5.0, 3.7 * columns), 3.9 * rows)
     size = len(plane.centre)

@@ -149,7 +149,10 @@ def _build_panel(examples: StartExamples, number: int, dimensions: Sequence[Axis
     drawn = examples.decode(number, moved(z[None], dimensions, values)[0])  # [d, S, C, H, W]
     first = np.ones((1, *drawn.shape[1:]), drawn.dtype)
     first[0, 0], first[0, 1] = examples.pictures[number], examples.decode(number, z[None])[0]
-    return Panel(examples.label(number), np.concatenate([first, drawn]))
+    images = np.concatenate([first, drawn])
+    shown = np.ones(images.shape[:2], bool)
+    shown[0, 2:] = False
+    return Panel(examples.label(number), images, shown=shown)
 
 
 def _axis_noun(session: Session) -> str:
