@@ -26,9 +26,9 @@ OPENING = """# Commands
 This page lists every command with its options. The [overview](../README.md) shows which ones you need first; the
 [glossary](glossary.md) explains the words.
 
-**Output.** Results go to stdout: the path of each file made, one per line, or the answer. `list`, `show`, `eval` and
-`sample --from` print tables on a terminal. In a pipe or a file they print lines whose cells have tabs between them, or
-JSON lines. Everything else goes to stderr.
+**Output.** Results go to stdout: the path of each file made, one per line, or the answer. `list`, `show`, `status`,
+`eval` and `sample --from` print tables on a terminal. In a pipe or a file they print lines whose cells have tabs
+between them, or JSON lines. Everything else goes to stderr.
 
 **Pipes.** Where a command takes a path, `-` reads it from stdin. With several lines on stdin, the command runs once for
 each.
@@ -181,7 +181,7 @@ notebook and nowhere else; `progress=False` switches it off. [A notebook](notebo
 import mmgen
 
 data = mmgen.make_data("mnist-a", "digits.h5", source="digits", size=32, grey=True, copies=40)
-mmgen.train_classifier(data, "judge.safetensors", network="small", steps=1000)
+judge = mmgen.train_classifier(data, "judge.safetensors", network="small", steps=1000)
 model = mmgen.train(data, "model.safetensors", preset="quickstart/digits", steps=4500)
 fitted = mmgen.fit_aggregate(model, "aggregate.safetensors", steps=800)
 scores = mmgen.evaluate(fitted, guidance=[0, 3], given_count=[4, 3], draws=24)
@@ -189,7 +189,17 @@ mmgen.sample(fitted, "digit=3 scale=big", guidance=3, output="threes.png")
 pixels = fitted.sample("digit=3 NOT scale=big", n=16, guidance=3)  # [16, 1, 32, 32], in [0, 1]
 ```
 
-`mmgen.load` opens an existing model or aggregate.
+The results go on to tables, figures and pages:
+
+```python
+tables = mmgen.compare(scores)                                     # shown by a notebook; tables.latex() for a paper
+mmgen.plot("traversal", fitted, output="traversal.png")
+mmgen.report([fitted, scores, judge], "report.html", guidance=3)   # or of a folder: mmgen.report(".")
+mmgen.explore(fitted, "explore.html", descriptions=500)
+mmgen.export(fitted, "digits-model")                               # a folder to send, with a model card
+```
+
+`mmgen.load` opens an existing model, aggregate or exported folder.
 
 **Bounds.** Arguments have the bounds of the command line. An argument that is out of bounds, of another kind or
 misspelt raises a `mmgen.core.errors.UsageError` of one sentence before any work: `seed=1.5`, `n=10**12`, `guidence=3`.

@@ -55,10 +55,15 @@ def test_it_still_shows_what_it_shows(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"^```python\n(.*?)^```$", (DOCS / "python.md").read_text("utf-8"), re.S | re.M)
-    for number, less in ((r"copies=\d+", "copies=1"), (r"steps=\d+", "steps=20"), (r"draws=\d+", "draws=1, queries=8")):
+    block = "\n".join(re.findall(r"^```python\n(.*?)^```$", (DOCS / "python.md").read_text("utf-8"), re.S | re.M))
+    reductions = (
+        (r"copies=\d+", "copies=1"), (r"steps=\d+", "steps=20"), (r"draws=\d+", "draws=1, queries=8"),
+        (r"descriptions=\d+", "descriptions=2, number=1, dimensions=1"),
+    )  # fmt: skip
+    for number, less in reductions:
         assert re.search(number, block)
         block = re.sub(number, less, block)
     names: dict[str, Any] = {}
     exec(block, names)
-    assert (tmp_path / "threes.png").exists() and len(names["scores"]) > 2
+    made = ("threes.png", "traversal.png", "report.html", "explore.html", "digits-model/README.md")
+    assert all((tmp_path / name).exists() for name in made) and len(names["scores"]) > 2
