@@ -192,11 +192,11 @@ pixels = fitted.sample("digit=3 NOT scale=big", n=16, guidance=3)  # [16, 1, 32,
 The results go on to tables, figures and pages:
 
 ```python
-tables = mmgen.compare(scores)                                     # shown by a notebook; tables.latex() for a paper
+tables = mmgen.compare(scores)  # shown by a notebook; tables.latex() for a paper
 mmgen.plot("traversal", fitted, output="traversal.png")
-mmgen.report([fitted, scores, judge], "report.html", guidance=3)   # or of a folder: mmgen.report(".")
+mmgen.report([fitted, scores, judge], "report.html", guidance=3)  # or of a folder: mmgen.report(".")
 mmgen.explore(fitted, "explore.html", descriptions=500)
-mmgen.export(fitted, "digits-model")                               # a folder to send, with a model card
+mmgen.export(fitted, "digits-model")  # a folder to send, with a model card
 ```
 
 `mmgen.load` opens an existing model, aggregate or exported folder.
