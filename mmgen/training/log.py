@@ -34,6 +34,7 @@ class RunLog:
         after_step: Lines beyond this step are removed first, since a resumed run writes them again; 0 begins anew.
         log_to: Names of further loggers (:mod:`mmgen.training.loggers`).
         settings: All settings of the run, for loggers.
+        quantity: Name for people of what is maximised, likewise.
 
     Raises:
         ArtifactError: The log file cannot be written (full disk, read-only, no such folder).
@@ -41,7 +42,12 @@ class RunLog:
     """
 
     def __init__(
-        self, path: Path, after_step: int, log_to: Sequence[str] = (), settings: Mapping[str, Any] | None = None
+        self,
+        path: Path,
+        after_step: int,
+        log_to: Sequence[str] = (),
+        settings: Mapping[str, Any] | None = None,
+        quantity: str = "bound",
     ) -> None:
         self.path, self.finished = path, False
         logger_types = [
@@ -52,7 +58,7 @@ class RunLog:
         folder = path.with_suffix("")
         records = [parse_json(line) for line in lines] if logger_types else []
         history = [(record["step"], dict(_flatten_numbers(record))) for record in records]
-        run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step, history)
+        run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step, history, quantity)
         try:
             if any(each.library for each in logger_types):
                 make_internal_folder(folder)

@@ -169,7 +169,8 @@ class _Run:
         orders = [Order(len(self.rows), settings.batch, settings.seed, name) for name in names]
         log = None
         if self.fabric.is_global_zero:
-            log = RunLog(log_path(self.out), state.step, settings.log_to, {**self.run_settings, "seed": settings.seed})
+            every = {**self.run_settings, "seed": settings.seed}
+            log = RunLog(log_path(self.out), state.step, settings.log_to, every, self.task.quantity)
         began, before = time.monotonic(), state.seconds
         for player in self.players:
             player.module.train()

@@ -114,7 +114,14 @@ def test_a_running_page_renews_itself_and_says_when_it_was_written(tmp_path: Pat
     assert HOSTILE not in page and "&lt;script&gt;" in page and "http" not in re.sub("http-equiv", "", page)
     logger.close(True)
     page = page_of(tmp_path)
-    assert "step 20 of 100 · 640 examples a second · 0:02 so far" in page and 'data-renewed="60"' in page
+    assert "step 20 of 100 · 640 examples a second · 0:02 in all" in page and 'data-renewed="60"' in page
+
+
+def test_what_is_maximised_has_the_name_of_its_task(tmp_path: Path) -> None:
+    logger = RunLogger(RunFacts("m", tmp_path / "m.log", quantity="log p(labels|image)"))
+    logger.write(1, {"bound": -1.0, "validation/bound": -2.0})
+    logger.close(True)
+    assert "<h3>log p(labels|image) <span>-2</span></h3>" in page_of(tmp_path) and "bound" not in page_of(tmp_path)
 
 
 def test_remaining_time_is_that_of_the_last_lines_or_of_the_clock(tmp_path: Path) -> None:

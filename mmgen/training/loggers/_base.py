@@ -28,6 +28,7 @@ class RunFacts:
         settings: All settings of the run, nested, including the seed.
         after_step: Number of steps already logged; above 0 if the run continues.
         history: Steps already logged, each with its numbers by name.
+        quantity: Name for people of what is maximised, which is "bound" among the numbers; in nats per example.
     """
 
     name: str
@@ -35,6 +36,7 @@ class RunFacts:
     settings: Mapping[str, Any] = field(default_factory=dict)
     after_step: int = 0
     history: Sequence[tuple[int, Mapping[str, float]]] = ()
+    quantity: str = "bound"
 
 
 class Logger(ABC):

@@ -29,7 +29,6 @@ _RECENT = 20
 """Last lines of the log from which the speed is taken."""
 _WIDE, _NARROW = (640, 220), (300, 140)
 """Sizes of the plots of what is maximised, and of others."""
-_TITLES = {"rate": "examples a second"}
 _HIDDEN = ("seconds", "validation/stderr")
 _SCRIPT = """
 const box = document.getElementById("still"), age = document.getElementById("age");
@@ -136,7 +135,7 @@ class RunLogger(Logger):
         if rates := self._values.get("rate"):
             facts.append(f"{rates[-1]:,.0f} examples a second")
         if seconds := self._values.get("seconds"):
-            facts.append(f"{_format_duration(seconds[-1])} so far")
+            facts.append(f"{_format_duration(seconds[-1])} {'so far' if state == 'running' else 'in all'}")
         left = self._seconds_left() if state == "running" else None
         return [*facts, *([] if left is None else [f"about {_format_duration(left)} left"])]
 
@@ -167,10 +166,11 @@ class RunLogger(Logger):
         if not curves:
             return None
         title = name.removeprefix("terms/").removeprefix("players/").replace("_", " ").replace("/terms/", "/")
+        title = {"bound": self.run.quantity, "rate": "examples a second"}.get(title, title)
         right = max(self._total, self._step)
         size = _WIDE if name.endswith("bound") else _NARROW
         return {
-            "title": _TITLES.get(title, title),
+            "title": title,
             "last": f"{curves[-1][1][-1]:,.4g}",
             "drawn": draw_curves(curves, right, f"{title} by step", size),
             "wide": "wide" if name.endswith("bound") else "",
