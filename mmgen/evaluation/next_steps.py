@@ -51,7 +51,14 @@ def advise(scores: Sequence[Score], files: Files, larger: str = "") -> Advice:
 
 
 def _find_command(step: NextStep, files: Files) -> str:
-    """Return the command for a step; "" if its file is not among ``files``."""
+    """Return the command for a step; "" if its file is not among ``files``, or has settings of another form."""
+    try:
+        return _command_of_files(step, files)
+    except (ValueError, TypeError, AttributeError, LookupError):  # a header holds any JSON, and any text as its command
+        return ""
+
+
+def _command_of_files(step: NextStep, files: Files) -> str:
     found = {role: files[content_id] for role, content_id in step.score.ids.items() if content_id in files}
     fitted = found.get("aggregate") or found.get("model")
     if step.need in ("train", "fit"):

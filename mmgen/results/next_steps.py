@@ -298,7 +298,8 @@ def _copies(scores: Sequence[Score]) -> Iterator[NextStep]:
             copied.setdefault((_model_of(score), score.source), score)  # with the most words given, which come first
     several = len({model for model, _ in copied}) > 1
     for score in copied.values():
-        if score.details.get("low", 0.0) > score.details.get("ceiling", 100.0):
+        low = score.details.get("low")
+        if isinstance(low, int | float) and low > _ceiling(score):
             name = f"{score.run.get('name', 'model')}, " if several else ""
             yield NextStep(
                 score.value - _ceiling(score),

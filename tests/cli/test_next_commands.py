@@ -86,3 +86,18 @@ def test_files_that_are_not_at_hand_leave_the_sentences_alone(files: Any) -> Non
     python = {"m": (path, Header(**{**made.__dict__, "command": ""}))}
     assert advise([score(80.0, 60.0)], python).command == "", "a model that was trained from Python"
     assert str(advise([], files)) == ""
+
+
+@pytest.mark.parametrize("command", ["mmgen train 'data.h5", "rm -rf data.h5", "mmgen train data.h5; rm -rf /"])
+def test_commands_of_strangers_are_quoted_or_left_out(command: str, files: Any, tmp_path: Path) -> None:
+    path, made = files["m"]
+    files["m"] = (path, Header(**{**made.__dict__, "command": command}))
+    found = advise([score(80.0, 60.0)], files).command
+    assert found in ("", f"mmgen train 'data.h5;' rm -rf / --steps 5000 -o {tmp_path}/model-5000.safetensors")
+
+
+@pytest.mark.parametrize("modalities", [{"a": 1}, {"a": {"kind": "attributes", "names": 3, "values": [["x"]]}}, [], {}])
+def test_headers_of_another_form_have_no_command(modalities: Any, files: Any) -> None:
+    path, made = files["a"]
+    files["a"] = (path, Header(**{**made.__dict__, "settings": {"data": {"modalities": modalities}}}))
+    assert advise([score(99.0)], files).command == ""

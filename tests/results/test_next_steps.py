@@ -160,7 +160,8 @@ def test_copies_above_those_of_test_pictures_come_with_their_share() -> None:
         "q_agg: 8.0 ± 1.0 % of its pictures nearly equal a training picture, of test pictures 1.0"
     )
     assert step.need == "copies" and step.loss == 7.0
-    for few in (copies(0.5), copies(5.0, "retrieval"), copies(5.0, protocol="features")):
+    strange = score("aggregate", 8.0, metric="copies", protocol="pixels", details={"low": "x", "ceiling": None})
+    for few in (strange, copies(0.5), copies(5.0, "retrieval"), copies(5.0, protocol="features")):
         assert texts(fitted, few) == []
 
 
