@@ -262,6 +262,7 @@ def test_the_nearest_encoding_beside_a_plane(world: Path, tmp_path: Path, chromi
     codes = np.frombuffer(base64.b64decode(found["codes"]), np.uint8).reshape(-1, 2)[beside["points"]]
     with Opened(chromium, out) as opened:
         chart, near = opened.page.query_selector("#chart"), opened.page.query_selector("#near")
+        opened.page.select_option("#colour", "0")
         chart.scroll_into_view_if_needed()
         area = chart.bounding_box()
         for value in (None, 1):

@@ -2,11 +2,12 @@
 
 import base64
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from mmgen.core.notation import UNKNOWN
 from mmgen.figures.drawing.style import outline_colour, value_colours
 from mmgen.figures.explore.choices import DescriptionChoices
 from mmgen.figures.explore.density import CELLS, DRAWS, MapSquare
@@ -33,10 +34,13 @@ class PageSection:
     by_posterior: list[PosteriorPictures]
     live: bool = False
     """Whether the page decodes the pictures itself."""
+    belief: tuple[np.ndarray, float] | None = None
+    """Density of p(z|words) for :meth:`best_row` on the map and its share off the map, if no posterior has that."""
 
     def first(self, count: int) -> "PageSection":
         """Return the section with only its first ``count`` descriptions."""
-        return PageSection(self.choices.first(count), [one.first(count) for one in self.by_posterior], self.live)
+        by_posterior = [one.first(count) for one in self.by_posterior]
+        return replace(self, choices=self.choices.first(count), by_posterior=by_posterior)
 
     def best_row(self) -> int:
         """Return the row of a description that says as much as any does and that nearly all posteriors draw well.
@@ -157,7 +161,7 @@ def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | Latents | None,
     return {
         "name": name,
         "plain": source.plain_name,
-        "kind": "guided" if source.loaded.guidance else source.loaded.posteriors[source.posterior].base,
+        "kind": drawn.kind,
         "about": what,
         "file": source.path.name,
         "posterior": source.posterior,
@@ -183,6 +187,12 @@ def _section_values(
         "asked": _encode_bytes(choices.descriptions.codes),
         "starts": list(choices.starts),
         "first": part.best_row(),
+        "belief": {
+            "density": pack_sheets(part.belief[0][None]).to_json(),
+            "outside": [round(100 * part.belief[1])],
+        }
+        if part.belief is not None
+        else None,
         "selection": _explain_selection(choices),
         "sources": [
             _posterior_values(one, sheets, len(choices))
@@ -250,6 +260,21 @@ def _traversal_values(
     }
 
 
+def _most_separated(encoding_map: EncodingMap) -> int:
+    """Return the attribute that explains the largest share of the variance of places on the map; -1 for none."""
+    places, codes = encoding_map.places, encoding_map.codes
+    if codes is None or not codes.shape[1]:
+        return -1
+    shares = []
+    for column in codes.T:
+        groups = [places[column == value] for value in np.unique(column[column != UNKNOWN])]
+        known = np.concatenate([np.zeros((0, 2)), *groups])
+        within = sum(float(np.square(group - group.mean(0)).sum()) for group in groups)
+        whole = float(np.square(known - known.mean(0)).sum()) if len(known) else 0.0
+        shares.append(1 - within / whole if whole else 0.0)
+    return int(np.argmax(shares))
+
+
 def _map_values(
     content: PageContent,
     encoding_map: EncodingMap,
@@ -283,6 +308,7 @@ def _map_values(
         "points": places.tolist(),
         "codes": _encode_bytes(encoding_map.codes),
         "colours": colours,
+        "colour": _most_separated(encoding_map),
         "rims": [
             ["#ffffff" if outline_colour(colour) == colour else outline_colour(colour) for colour in each]
             for each in colours

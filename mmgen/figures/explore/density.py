@@ -8,6 +8,7 @@ import torch
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
+from mmgen.core.errors import UsageError
 from mmgen.figures.session import Source
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import Projection
@@ -17,7 +18,10 @@ from mmgen.posteriors import Guided
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["CELLS", "DRAWS", "MapSquare", "split_middle", "compute_densities", "contour_bytes", "smooth_points"]
+__all__ = [
+    "CELLS", "DRAWS", "MapSquare", "split_middle", "compute_belief", "compute_densities", "contour_bytes",
+    "smooth_points",
+]  # fmt: skip
 
 CELLS = 31
 """Number of cells along each side of a density; pages draw it smoothly."""
@@ -167,3 +171,21 @@ def compute_densities(
             outside = float(weights[(np.abs(places) > 1).any(1)].sum() / weights.sum())
         found.append((contour_bytes(density, beside, area, total)[..., None], outside))
     return found
+
+
+def compute_belief(
+    loaded: "TrainedModel", descriptions: Descriptions, chart: MapSquare, seed: int
+) -> tuple[np.ndarray, float] | None:
+    """Estimate the density of p(z|words), which the decoders imply, for one description on the map.
+
+    It is the prior guided with weight 1. Returns the density as :func:`contour_bytes` and the share off the map; None
+    if the model decodes no words of the description.
+    """
+    try:
+        guided = loaded.guided(1.0)
+        z = draw_latents(guided, "prior", descriptions, DRAWS, seed)[0]
+    except UsageError:
+        return None
+    places = chart.project(z)
+    density, beside = split_middle(smooth_points(places, np.ones(len(places))))
+    return contour_bytes(density, beside, 1.0, 1.0)[..., None], float((np.abs(places) > 1).any(1).mean())

@@ -28,7 +28,9 @@ _CHECKED = 128
 """Number of draws of z of each width on which a rounded decoder is compared with the model."""
 _WIDTHS = (1.0, 2.0, 3.0)
 """Standard deviations of these draws: sliders and guidance lead to z that are rare under p(z)."""
-_LEVELS = 0.5
+_LARGE = 0.05
+"""Share of all weights above which a tensor has its own number of bits."""
+_LEVELS = 0.8
 """Largest difference of a pixel before it is rounded to one of 256 levels; 1 could be two levels afterwards."""
 _ENCODING = 0.02
 """Largest difference of the mean of q(z|x) in a dimension."""
@@ -95,15 +97,30 @@ class Latents:
 def _round_network(
     network: Network, examples: Tensor, expected: Tensor, tolerance: float, most: int
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return a network in the fewest bits that keep its outputs within ``tolerance``, or None and the reason."""
-    for bits in BITS:
-        if network.weights * bits / 8 > most:
-            return None, f"its {network.weights:,} weights would take {network.weights * bits / 8e6:.1f} MB"
-        rounded = network.with_fewer_bits(bits)
-        if not (rounded(examples) - expected).abs().max() <= tolerance:
-            continue
-        return rounded.to_json(bits), ""
-    return None, "rounded to 16 bits it would draw other pictures"
+    """Return a network in few bits that keep its outputs within ``tolerance``, or None and the reason.
+
+    Bits are first equal for all weights; large tensors then lose as many as they can.
+    """
+    sizes = network.weights
+    total = sum(sizes.values())
+
+    def keeps_outputs(bits: dict[str, int]) -> bool:
+        return bool((network.with_bits(bits)(examples) - expected).abs().max() <= tolerance)
+
+    for uniform in BITS:
+        if total * uniform / 8 > most:
+            return None, f"its {total:,} weights would take {total * uniform / 8e6:.1f} MB"
+        chosen = dict.fromkeys(sizes, uniform)
+        if keeps_outputs(chosen):
+            break
+    else:
+        return None, "rounded to 16 bits it would draw other pictures"
+    for name in [name for name, size in sizes.items() if size > _LARGE * total]:
+        for fewer in reversed([bits for bits in BITS if bits < chosen[name]]):
+            if not keeps_outputs(chosen | {name: fewer}):
+                break
+            chosen[name] = fewer
+    return network.with_bits(chosen).to_json(), ""
 
 
 def _try(

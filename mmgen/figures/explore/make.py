@@ -24,6 +24,7 @@ from mmgen.core.version import __version__
 from mmgen.figures.drawing.comparison import explain_red_frames
 from mmgen.figures.explore.choices import DescriptionChoices, choose_descriptions
 from mmgen.figures.explore.content import PageContent, PageSection, page_values
+from mmgen.figures.explore.density import compute_belief
 from mmgen.figures.explore.live import trace_networks
 from mmgen.figures.explore.posterior_pictures import PosteriorPictures, draw_chosen_descriptions, draw_reference
 from mmgen.figures.explore.space import decode_map, decode_neighbours, decode_traversals, make_encoding_map
@@ -183,7 +184,7 @@ def make_explorer(
             kept = asked.first(min(drawn, limit))
             done += len(asked)
             kept_pictures = [one.first(len(kept)) for one in by_posterior]
-            content.parts.append(PageSection(kept, kept_pictures, content.is_live))
+            content.parts.append(_add_belief(content, PageSection(kept, kept_pictures, content.is_live)))
             left -= content.parts[-1].size_in_letters()
         page = _fit_page(content, limits, title, command, seed, find_page_link(out, "report", models, report))
         write_text_atomic(out, page)
@@ -191,6 +192,17 @@ def make_explorer(
         return out
 
     return Work(f"drawing {out.name}", total, "description", generator)
+
+
+def _add_belief(content: PageContent, section: PageSection) -> PageSection:
+    """Add the density of p(z|words) for the first description that the page shows, for its tour."""
+    row = section.best_row()
+    known = {one.kind for one in section.by_posterior} & {"true", "own"}
+    if content.chart is None or known or content.session.model.model.conditional_on:
+        return section
+    description = section.choices.descriptions[row : row + 1]
+    belief = compute_belief(content.session.model, description, content.chart, content.session.seed)
+    return replace(section, belief=belief)
 
 
 def _add_live_networks(content: PageContent, limits: Limits) -> None:

@@ -5,7 +5,7 @@ row; biases and other small constants in full precision.
 """
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from mmgen.figures.explore._steps import StepWriter
 
 __all__ = ["BITS", "Network", "UnknownOperation", "trace_network"]
 
-BITS = (8, 9, 10, 11, 12, 14, 16)
+BITS = (8, 9, 10, 11, 12, 13, 14, 16)
 """Numbers of bits that weights are kept in, the fewest first."""
 _SMALL = 256
 """Largest number of values of a constant that is kept in full precision."""
@@ -42,9 +42,9 @@ class Network:
     shape: tuple[int, ...]
 
     @property
-    def weights(self) -> int:
-        """Number of weights that are kept in few bits."""
-        return sum(tensor.numel() for _, tensor in _weights(self.graph))
+    def weights(self) -> dict[str, int]:
+        """Number of weights in each tensor that is kept in few bits, the largest first."""
+        return dict(sorted(((name, t.numel()) for name, t in _weights(self.graph)), key=lambda each: -each[1]))
 
     @torch.no_grad()
     def __call__(self, examples: Tensor) -> Tensor:
@@ -53,21 +53,21 @@ class Network:
         return each
 
     @torch.no_grad()
-    def with_fewer_bits(self, bits: int) -> "Network":
-        """Return the network with its weights rounded to ``bits`` bits."""
+    def with_bits(self, bits: Mapping[str, int]) -> "Network":
+        """Return the network with the weights of each tensor rounded to so many bits."""
         constants = dict(_constants(self.graph))
         for name, tensor in _weights(self.graph):
-            levels, scales = quantise(tensor, bits)
+            levels, scales = quantise(tensor, bits[name])
             constants[name] = (levels * scales[:, None]).reshape(tensor.shape).float()
         return Network(fx.GraphModule(constants, self.graph.graph), self.shape)
 
-    def to_json(self, bits: int) -> dict[str, Any]:
-        """Convert the network, rounded to ``bits`` bits, to plain values: its steps, constants and packed weights.
+    def to_json(self) -> dict[str, Any]:
+        """Convert a network of rounded weights to plain values: its steps, constants and packed weights.
 
         Raises:
             UnknownOperation: A page cannot compute one of its operations.
         """
-        packer = _Packer(bits)
+        packer = _Packer()
         writer = StepWriter(packer.add)
         try:
             output = writer.write(self.graph)
@@ -75,7 +75,8 @@ class Network:
             raise UnknownOperation(str(error)) from None
         return {
             "steps": writer.steps, "sizes": writer.sizes, "output": output, "constants": packer.constants,
-            "bits": bits, "weights": pack_bits(packer.levels, bits), "numbers": _base64(packer.numbers, np.float32),
+            "weights": base64.b64encode(b"".join(packer.packed)).decode("ascii"),
+            "numbers": base64.b64encode(b"".join(packer.numbers)).decode("ascii"),
         }  # fmt: skip
 
 
@@ -102,17 +103,11 @@ def quantise(tensor: Tensor, bits: int) -> tuple[Tensor, Tensor]:
     return (rows / scales[:, None]).round().clamp(-top, top), scales
 
 
-def pack_bits(levels: Iterable[np.ndarray], bits: int) -> str:
-    """Pack integers of ``bits`` bits in two's complement, the highest bit first, and encode them in base64."""
-    flat = np.concatenate([np.zeros(0, np.int64), *levels]) & (2**bits - 1)
+def pack_bits(levels: np.ndarray, bits: int) -> bytes:
+    """Pack integers of ``bits`` bits in two's complement, the highest bit first, to whole bytes."""
+    flat = levels.astype(np.int64) & (2**bits - 1)
     places = np.arange(bits - 1, -1, -1)
-    packed = np.packbits((flat[:, None] >> places & 1).astype(np.uint8))
-    return base64.b64encode(packed.tobytes()).decode("ascii")
-
-
-def _base64(parts: Iterable[np.ndarray], kind: type) -> str:
-    flat = np.concatenate([np.zeros(0), *parts]).astype(np.dtype(kind).newbyteorder("<"))
-    return base64.b64encode(flat.tobytes()).decode()
+    return np.packbits((flat[:, None] >> places & 1).astype(np.uint8)).tobytes()
 
 
 def _constants(graph: fx.GraphModule) -> list[tuple[str, Any]]:
@@ -126,25 +121,31 @@ def _weights(graph: fx.GraphModule) -> list[tuple[str, Tensor]]:
 
 
 class _Packer:
-    """Collects the constants of a network: rounded ones as levels and scales, others as numbers."""
+    """Collects the constants of a network: rounded ones as levels and scales, others as numbers.
 
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
+    Attributes:
+        constants: Size, number of rows and bits of each constant; 0 rows for one in full precision.
+        packed: Levels of rounded constants.
+        numbers: Scales of rounded constants, and the others, as float32.
+    """
+
+    def __init__(self) -> None:
         self.constants: list[list[int]] = []
-        self.levels: list[np.ndarray] = []
-        self.numbers: list[np.ndarray] = []
+        self.packed: list[bytes] = []
+        self.numbers: list[bytes] = []
 
     def add(self, tensor: Tensor) -> int:
-        """Store a constant, and return its number: [size, rows] if it is rounded, else [size, 0]."""
-        rows = 0
+        """Store a constant in the fewest bits that hold it exactly, and return its number."""
+        rows = used = 0
+        exact = tensor
         if tensor.ndim > 1 and tensor.numel() > _SMALL:
-            levels, scales = quantise(tensor, self.bits)
-            rounded = (levels * scales[:, None]).reshape(tensor.shape)
-            if torch.allclose(rounded.float(), tensor.float(), rtol=1e-6, atol=float(scales.max()) * 1e-3):
-                rows = len(levels)
-                self.levels.append(levels.flatten().long().numpy())
-                self.numbers.append(scales.numpy())
-        if not rows:
-            self.numbers.append(tensor.detach().double().flatten().numpy())
-        self.constants.append([tensor.numel(), rows])
+            for bits in BITS:
+                levels, scales = quantise(tensor, bits)
+                rounded = (levels * scales[:, None]).reshape(tensor.shape)
+                if torch.allclose(rounded.float(), tensor.float(), rtol=1e-6, atol=float(scales.max()) * 1e-3):
+                    rows, used, exact = len(levels), bits, scales
+                    self.packed.append(pack_bits(levels.flatten().numpy(), bits))
+                    break
+        self.numbers.append(exact.detach().float().flatten().numpy().astype("<f4").tobytes())
+        self.constants.append([tensor.numel(), rows, used])
         return len(self.constants) - 1

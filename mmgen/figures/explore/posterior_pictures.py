@@ -47,6 +47,11 @@ class PosteriorPictures:
     source: Source
     items: list[DescriptionPictures] = field(default_factory=list)
 
+    @property
+    def kind(self) -> str:
+        """Kind of posterior: "guided", or the name of its density, such as "true" or "aggregate"."""
+        return "guided" if self.source.loaded.guidance else self.source.loaded.posteriors[self.source.posterior].base
+
     def pack(self, live: bool) -> Sheets | Latents | None:
         """Pack the pictures for the page: their z if it decodes them itself; None without pictures."""
         if not self.items:

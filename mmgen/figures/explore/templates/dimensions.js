@@ -159,9 +159,11 @@ function liveTraversals(found) {
   });
   const put = (place, value) => {
     const { slider, mark } = rows[place];
+    const [low, high] = [values[place][0], values[place].at(-1)];
+    slider.min = Math.min(low, value); // some pictures lie farther out
+    slider.max = Math.max(high, value);
     slider.value = value;
     slider.setAttribute("aria-valuetext", `${dimensions[place].name} = ${value.toFixed(2)}`);
-    const [low, high] = [values[place][0], values[place].at(-1)];
     const part = Math.min(1, Math.max(0, (value - low) / (high - low)));
     mark.style.left = `${(100 * (part * (steps - 1) * pitch + originals.size[0] / 2)) / whole}%`;
   };
@@ -185,7 +187,7 @@ function liveTraversals(found) {
 
   const rows = dimensions.map((dimension, place) => {
     const [low, high] = [values[place][0], values[place].at(-1)];
-    const slider = make("input", { type: "range", min: low, max: high, step: (high - low) / 200, id: `z${dimension.number}` });
+    const slider = make("input", { type: "range", min: low, max: high, step: "any", id: `z${dimension.number}` });
     const strip = canvasFor(originals, whole, { "aria-label": `${dimension.name} from ${low} to ${high}, from here` });
     const mark = make("div", { class: "mark line" });
     const box = make("div", { class: "strip" }, strip, mark);

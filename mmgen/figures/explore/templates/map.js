@@ -34,12 +34,14 @@ if (data.map) {
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
-  const draw = () => {
+  // The points, drawn again only where they change: the pointer moves over them.
+  const layer = make("canvas");
+  const drawPoints = () => {
     const side = Math.round(chart.clientWidth * (window.devicePixelRatio || 1));
     if (!side) return;
     if (chart.width !== side) chart.width = chart.height = side;
-    const pen = chart.getContext("2d");
-    pen.clearRect(0, 0, side, side);
+    layer.width = layer.height = side;
+    const pen = layer.getContext("2d");
     if (cloud) {
       pen.imageSmoothingEnabled = false;
       pen.drawImage(cloud, 0, 0, side, side);
@@ -58,22 +60,40 @@ if (data.map) {
       pen.fill();
       pen.stroke();
     });
-    // Names of values at the middle of their points, so that colour is not alone.
-    if (colour >= 0) {
-      pen.font = `600 ${Math.max(13, side / 38)}px system-ui, sans-serif`;
-      pen.textAlign = "center";
-      pen.textBaseline = "middle";
-      words.values[colour].forEach((word, value) => {
-        const own = points.filter((_, n) => codes[n * width + colour] === value);
-        if (!own.length || (alone >= 0 && value !== alone)) return;
-        const middle = (axis) => own.map((point) => point[axis]).sort((a, b) => a - b)[Math.floor(own.length / 2)];
-        pen.lineWidth = side / 120;
-        pen.strokeStyle = "#ffffff";
-        pen.strokeText(word, (middle(0) / whole) * side, (1 - middle(1) / whole) * side);
-        pen.fillStyle = "#1a1a1a";
-        pen.fillText(word, (middle(0) / whole) * side, (1 - middle(1) / whole) * side);
-      });
-    }
+    if (colour >= 0) drawNames(pen, side, width);
+  };
+
+  // Names of values at the middle of their points, so that colour is not alone; none over another.
+  const drawNames = (pen, side, width) => {
+    const size = Math.max(13, side / 38);
+    pen.font = `600 ${size}px system-ui, sans-serif`;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    const taken = [];
+    words.values[colour].forEach((word, value) => {
+      const own = points.filter((_, n) => codes[n * width + colour] === value);
+      if (!own.length || (alone >= 0 && value !== alone)) return;
+      const middle = (axis) => own.map((place) => place[axis]).sort((a, b) => a - b)[Math.floor(own.length / 2)] / whole;
+      const half = pen.measureText(word).width / 2;
+      const x = Math.min(side - half - 4, Math.max(half + 4, middle(0) * side));
+      let y = (1 - middle(1)) * side;
+      const hits = () => taken.find((one) => Math.abs(one.x - x) < one.half + half && Math.abs(one.y - y) < size * 1.05);
+      for (let other = hits(); other && y < side; other = hits()) y = other.y + size * 1.1;
+      taken.push({ x, y, half });
+      pen.lineWidth = side / 120;
+      pen.strokeStyle = "#ffffff";
+      pen.strokeText(word, x, y);
+      pen.fillStyle = "#1a1a1a";
+      pen.fillText(word, x, y);
+    });
+  };
+
+  const drawPointer = () => {
+    const side = chart.width;
+    const pen = chart.getContext("2d");
+    pen.clearRect(0, 0, side, side);
+    if (layer.width) pen.drawImage(layer, 0, 0);
+    const radius = Math.max(2, side / 220);
     if (nearest >= 0) {
       for (const [shade, thick] of [["#ffffff", 5], ["#000000", 2]]) {
         pen.strokeStyle = shade;
@@ -93,6 +113,10 @@ if (data.map) {
       pen.moveTo(x + side / 50, y); pen.arc(x, y, side / 50, 0, 2 * Math.PI);
       pen.stroke();
     }
+  };
+  const draw = () => {
+    drawPoints();
+    drawPointer();
   };
 
   // z at the pointer.
@@ -128,7 +152,7 @@ if (data.map) {
     chart.setAttribute("aria-label", `Map of encodings, pointer ${said}`);
     clearTimeout(waiting);
     waiting = setTimeout(() => (byId("under-live").textContent = said), RELAXED);
-    draw();
+    drawPointer();
   };
   const refresh = live ? oncePerFrame(say) : say;
 
@@ -143,6 +167,7 @@ if (data.map) {
       if (distance < least) [least, best] = [distance, place];
     });
     if (best < 0) return "";
+    if (nearest === beside.points[best]) return byId("near-says").textContent;
     nearest = beside.points[best];
     if (live) paint(byId("near"), others.latent(best));
     else others.draw(byId("near"), best);
@@ -186,7 +211,8 @@ if (data.map) {
         button.addEventListener("click", () => {
           alone = alone === value ? -1 : value;
           [...byId("legend").children].forEach((other, n) => other.setAttribute("aria-pressed", n === alone));
-          point(at.x, at.y);
+          drawPoints();
+          refresh();
         });
         byId("legend").append(button);
       });
@@ -194,12 +220,14 @@ if (data.map) {
     draw();
   };
   menu.addEventListener("change", () => colourBy(Number(menu.value)));
-  menu.value = codes && words.names.length ? 0 : -1;
+  menu.value = codes && words.names.length ? found.colour : -1;
 
   // Density of a description
   const chooser = byId("density");
   chooser.append(new Option("none", ""));
-  const drawn = parts.flatMap((part) => part.sources.filter((source) => source.densities).map((source) => ({ part, source })));
+  const drawn = parts.flatMap((part) =>
+    [...part.sources, part.belief].filter((source) => source && source.densities).map((source) => ({ part, source })),
+  );
   drawn.forEach(({ source }, place) => chooser.append(new Option(`${source.plain} (${source.name})`, place)));
   byId("density-label").hidden = !drawn.length;
   const small = make("canvas");

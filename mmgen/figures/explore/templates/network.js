@@ -21,33 +21,47 @@ function unpack(packed, bits, count) {
 }
 
 // out[o * down + p * across] = bias[o] + sum of w[o, k] x[p, k] over k, for o < rows and p < columns.
+// Four rows and two columns together need the fewest reads.
 function multiply(w, x, rows, depth, columns, bias, out, down, across) {
-  for (let p = 0; p < columns; p++) {
+  const even = columns - (columns % 2);
+  const whole = rows - (rows % 4);
+  for (let p = 0; p < even; p += 2) {
     const first = p * depth;
-    const end = first + depth;
-    let o = 0;
-    for (; o + 4 <= rows; o += 4) {
+    for (let o = 0; o < whole; o += 4) {
       let [a, b, c, d] = bias ? [bias[o], bias[o + 1], bias[o + 2], bias[o + 3]] : [0, 0, 0, 0];
+      let [e, f, g, h] = [a, b, c, d];
       let i = o * depth;
       let j = i + depth;
       let k = j + depth;
       let l = k + depth;
-      for (let n = first; n < end; n++) {
-        const value = x[n];
-        a += w[i++] * value;
-        b += w[j++] * value;
-        c += w[k++] * value;
-        d += w[l++] * value;
+      for (let n = first, m = first + depth; n < first + depth; n++, m++) {
+        const [left, right] = [x[n], x[m]];
+        const [q, r, s, t] = [w[i++], w[j++], w[k++], w[l++]];
+        a += q * left;
+        b += r * left;
+        c += s * left;
+        d += t * left;
+        e += q * right;
+        f += r * right;
+        g += s * right;
+        h += t * right;
       }
       const at = o * down + p * across;
       out[at] = a;
       out[at + down] = b;
       out[at + 2 * down] = c;
       out[at + 3 * down] = d;
+      out[at + across] = e;
+      out[at + across + down] = f;
+      out[at + across + 2 * down] = g;
+      out[at + across + 3 * down] = h;
     }
-    for (; o < rows; o++) {
+  }
+  for (let p = 0; p < columns; p++) {
+    const first = p * depth;
+    for (let o = p < even ? whole : 0; o < rows; o++) {
       let sum = bias ? bias[o] : 0;
-      for (let n = first, i = o * depth; n < end; n++, i++) sum += w[i] * x[n];
+      for (let n = first, i = o * depth; n < first + depth; n++, i++) sum += w[i] * x[n];
       out[o * down + p * across] = sum;
     }
   }
@@ -226,15 +240,14 @@ const operations = {
 };
 
 class Network {
-  constructor({ steps, sizes, output, constants, bits, weights, numbers }) {
-    const total = constants.reduce((sum, [size, rows]) => sum + (rows ? size : 0), 0);
-    const levels = unpack(bytes(weights), bits, total);
+  constructor({ steps, sizes, output, constants, weights, numbers }) {
+    const packed = bytes(weights);
     const exact = new Float32Array(bytes(numbers).buffer);
-    let [level, number] = [0, 0];
-    const fixed = constants.map(([size, rows]) => {
+    let [first, number] = [0, 0];
+    const fixed = constants.map(([size, rows, bits]) => {
       if (!rows) return exact.subarray(number, (number += size));
-      const values = new Float32Array(size);
-      for (let n = 0; n < size; n++) values[n] = levels[level++] * exact[number + Math.floor(n / (size / rows))];
+      const levels = unpack(packed.subarray(first, (first += Math.ceil((size * bits) / 8))), bits, size);
+      const values = Float32Array.from(levels, (level, n) => level * exact[number + Math.floor(n / (size / rows))]);
       number += rows;
       return values;
     });

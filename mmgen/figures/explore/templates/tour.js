@@ -3,7 +3,8 @@
 {
   const part = parts[0];
   const find = (...kinds) => (part ? part.sources.find((source) => kinds.includes(source.kind)) : undefined);
-  const belief = find("true", "own");
+  const believed = find("true", "own");
+  const belief = (believed?.densities && believed) ?? part?.belief;
   const real = find("aggregate");
   const best = find("guided") ?? real;
   const box = byId("tour");
@@ -17,13 +18,13 @@
       at: "words",
       say: () => `You choose words, here “${asked()}”. The model knows no words when it draws: it turns a list of numbers, a code, into a picture. So the question is which codes belong to these words.`,
     },
-    belief && belief.densities ? {
+    {
       at: "map",
       density: belief,
-      say: () => `Each dot on this map is the code of a real picture. The shaded area is where the model believes the codes of “${asked()}” to be, for it has only learned to read words off codes. Part of the shade lies where there are no dots: no real picture has such a code, so nobody ever taught the model what to draw there.`,
-    } : {
-      at: "map",
-      say: () => `Each dot on this map is the code of a real picture. Most of the map has few dots or none: no real picture has such a code, so nobody ever taught the model what to draw there. Move the pointer into a gap and look at what is decoded.`,
+      say: () =>
+        belief && belief.place(part.row) !== undefined
+          ? `Each dot on this map is the code of a real picture. The shaded area is where the model believes the codes of “${asked()}” to be: codes off which it reads these words. Parts of the shade have no dots. No real picture has such a code, so nobody ever taught the model what to draw there.`
+          : "Each dot on this map is the code of a real picture. Most of the map has few dots or none: no real picture has such a code, so nobody ever taught the model what to draw there. Move the pointer into a gap and look at what is decoded.",
     },
     {
       at: "map",
@@ -33,13 +34,14 @@
     {
       at: "parts",
       say: () => `Pictures of the same words from each area. “${best.plain}”:${right(best) || " drawn from codes that real pictures have."}` +
-        (belief ? ` “${belief.plain}”:${right(belief) || " partly from codes that no real picture has."}` : "") +
+        (believed ? ` “${believed.plain}”:${right(believed) || " partly from codes that no real picture has."}` : "") +
         " Red frames are pictures with a wrong word. Choose other words, and compare.",
     },
   ] : [];
   let place = -1;
 
   const go = (next) => {
+    if (next === 0 && belief === part.belief) part.choose(part.first); // the words whose belief is on the page
     place = next;
     const step = steps[place];
     box.hidden = !step;
@@ -48,7 +50,7 @@
       chooseDensity(null);
       return byId("tour-start").focus();
     }
-    if (step.at === "map") chooseDensity(step.density ?? null);
+    if (step.at === "map") chooseDensity(step.density);
     byId("tour-says").textContent = step.say();
     byId("tour-place").textContent = `${place + 1} of ${steps.length}`;
     byId("tour-back").disabled = place === 0;
@@ -63,6 +65,6 @@
     byId("tour-back").addEventListener("click", () => go(place - 1));
     byId("tour-end").addEventListener("click", () => go(-1));
     box.addEventListener("keydown", (event) => event.key === "Escape" && go(-1));
-    part.listeners.push(() => place >= 0 && (byId("tour-says").textContent = steps[place].say()));
+    part.listeners.push(() => steps[place] && (byId("tour-says").textContent = steps[place].say()));
   }
 }

@@ -92,6 +92,18 @@ class Source {
   }
 }
 
+// The density of codes from which the model reads one description's words, where no posterior on the page is fitted to it.
+class Belief {
+  constructor({ density, outside }, row) {
+    Object.assign(this, { plain: "what the model believes", name: "p(z|y)", kind: "true", row, outside, figures: [] });
+    this.densities = new Sheets(density);
+  }
+
+  place(row) {
+    return row === this.row ? 0 : undefined;
+  }
+}
+
 const quoted = (text) => `'${text.replaceAll("'", `'"'"'`)}'`;
 
 // Descriptions of one kind: menus, which may stand in several places, and the posteriors that answer.
@@ -102,6 +114,7 @@ class Part {
     this.asked = bytes(described.asked);
     this.rowOf = new Map(this.keys.map((key, row) => [key.join(), row]));
     this.sources = described.sources.map((source) => new Source(source, data.number));
+    this.belief = described.belief && new Belief(described.belief, this.first);
     this.row = this.first;
     this.sets = [];
     this.listeners = [];
