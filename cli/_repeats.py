@@ -86,12 +86,12 @@ def _seeded_runs(stage: Any, words: Sequence[str], seeds: str | None) -> list[tu
     _check_options(stage, words)
     made = replace(stage, progress=False).output_path
     options = {field.name: option_names(field) for field in fields_of(type(stage))}
-    kept = _without_options(words, ("--seeds", *options["output"]))
+    others = _without_options(words, ("--seeds", *options["output"]))
     runs: list[tuple[Stage[Any], list[str]]] = []
     for number in numbers:
         path = Path(seed_file_name(str(made), number))
         added = ["--seed", str(number), "-o", str(path)]
-        runs.append((replace(stage, seed=number, output=path), [*kept, *added]))
+        runs.append((replace(stage, seed=number, output=path), [*others, *added]))
     return runs
 
 
@@ -108,12 +108,12 @@ def _check_options(stage: Any, words: Sequence[str]) -> None:
 
 def _without_options(words: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return the words of a command line without these options and their values."""
-    kept: list[str] = []
+    others: list[str] = []
     remaining = iter(words)
     for word in remaining:
         short = next((name for name in names if not name.startswith("--") and word.startswith(name)), None)
         if word in names:
             next(remaining, None)
         elif word.partition("=")[0] not in names and short is None:
-            kept.append(word)
-    return kept
+            others.append(word)
+    return others

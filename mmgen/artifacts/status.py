@@ -1,6 +1,7 @@
 """Status of the files in a folder: which are up to date with the files that they were made from, by their headers."""
 
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -135,7 +136,7 @@ class _FolderReader:
                 remedy = "give the command of its training again to continue"
                 found.append(FileStatus(path, "training-state", problems=(Problem("unfinished", remedy),)))
             if name.endswith(".jsonl") and not name.endswith(LOG_ENDING):
-                found += self._read_scores(self._folder / name)
+                found.append(self._read_scores(self._folder / name))
             if name.endswith(".html") and (page := read_page_models(self._folder / name)):
                 found.append(self._read_page(self._folder / name, *page))
         return sorted(found, key=lambda one: (one.depth, one.kind == "scores", one.path.name))
@@ -164,9 +165,11 @@ class _FolderReader:
         for record in header.parents:
             parent, place = self._find_parent(path, record)
             parents.append(parent)
+            if record.kind == "latents" and parent.state != "there":
+                continue  # a cache, which may be removed or made again
             if parent.state == "changed":
                 problems.append(Problem("parent changed", f"make it again with: {_command(header, replaces=True)}"))
-            elif parent.state == "missing" and record.kind != "latents":  # a cache, which may be removed
+            elif parent.state == "missing":
                 made = printable(record.command, 2000) or KINDS.get(record.kind, "mmgen")
                 problems.append(Problem("parent missing", f"make the {printable(record.role, 40)} with: {made}"))
             elif place is not None and generation < _DEEPEST:
@@ -213,53 +216,57 @@ class _FolderReader:
             self._members[member] = is_available(member)
         return self._members[member]
 
-    def _read_scores(self, path: Path) -> Iterator[FileStatus]:
-        """Yield the status of a file of scores, by the content ids of the files that were measured."""
+    def _read_scores(self, path: Path) -> FileStatus:
+        """Return the status of a file of scores, by the content ids of the files that were measured."""
         try:
             scores = read_scores(path)
         except ArtifactError as error:
-            yield FileStatus(path, "scores", problems=(Problem("unreadable", str(error)),))
-            return
-        parents: dict[str, ParentStatus] = {}
-        problems: list[Problem] = []
-        depth = 0
-        for score in scores:
-            for role, content_id in _measured_files(score):
-                place = self._paths_by_id.get(content_id)
-                if content_id in parents:
-                    continue
-                if place is not None:
-                    status = self._read_file(place, 0)
-                    depth = max(depth, status.depth + 1)
-                    parents[content_id] = ParentStatus(role, str(place), content_id, "there")
-                    if status.is_outdated:
-                        problems.append(Problem("parent out of date", f"first renew {printable(str(place), 200)}"))
-                    continue
-                named = path.with_name(f"{score.run.get('name', '')}.safetensors")
-                is_replaced = role in _MAIN_ROLES and named.is_file()
-                parents[content_id] = ParentStatus(
-                    role, str(named) if is_replaced else "", content_id, "changed" if is_replaced else "missing"
-                )
-                if is_replaced:
-                    again = f"measure again with: mmgen eval {named} -o {path} --overwrite"
-                    problems.append(Problem("parent changed", printable(again, 2000)))
-                else:
-                    problems.append(Problem("parent missing", f"the {role} that was measured is not in this folder"))
-        yield FileStatus(path, "scores", "", tuple(parents.values()), _sort_problems(problems), depth)
+            return FileStatus(path, "scores", problems=(Problem("unreadable", str(error)),))
+        measured = {
+            content_id: (role, path.with_name(f"{score.run.get('name', '')}.safetensors"))
+            for score in scores
+            for role, content_id in _measured_files(score)
+        }
+        parents, problems, depth = [], [], 0
+        for content_id, (role, named) in measured.items():
+            is_replaced = role in _MAIN_ROLES and named.is_file()
+            again = shlex.join(["mmgen", "eval", str(named), "-o", str(path), "--overwrite"])
+            remedy = f"measure again with: {again}" if is_replaced else f"the measured {role} is not in this folder"
+            parent, faults, generation = self._find_by_id(role, content_id, named if is_replaced else None, remedy)
+            parents.append(parent)
+            problems += faults
+            depth = max(depth, generation)
+        return FileStatus(path, "scores", "", tuple(parents), _sort_problems(problems), depth)
 
     def _read_page(self, path: Path, kind: str, models: tuple[str, ...]) -> FileStatus:
         """Return the status of a report or a page to explore, by the content ids of its models."""
-        parents, problems = [], []
-        for content_id in models:
-            place = self._paths_by_id.get(content_id)
-            parents.append(ParentStatus("model", str(place or ""), content_id, "there" if place else "missing"))
-            if place is None:
-                again = f"mmgen {kind} {self._folder} -o {path}"
-                problems.append(Problem("parent missing", printable(f"draw it again with: {again}", 2000)))
-            elif self._read_file(place, 0).is_outdated:
-                problems.append(Problem("parent out of date", f"first renew {printable(str(place), 200)}"))
-        depth = _DEEPEST  # pages come last
-        return FileStatus(path, kind, "", tuple(parents), _sort_problems(problems), depth)
+        again = shlex.join(["mmgen", kind, str(self._folder), "-o", str(path)])
+        found = [self._find_by_id("model", model, None, f"draw it again with: {again}") for model in models]
+        problems = [problem for _, faults, _ in found for problem in faults]
+        return FileStatus(
+            path, kind, "", tuple(parent for parent, *_ in found), _sort_problems(problems), _DEEPEST
+        )  # pages come last
+
+    def _find_by_id(
+        self, role: str, content_id: str, replaced: Path | None, remedy: str
+    ) -> tuple[ParentStatus, list[Problem], int]:
+        """Find a parent by its content id; return it, its problems and the depth of a file that was made from it.
+
+        Args:
+            role: Its role.
+            content_id: Its content id.
+            replaced: File that is in its place, if it is not found.
+            remedy: What helps if it is not found.
+        """
+        place = self._paths_by_id.get(content_id)
+        if place is not None:
+            status = self._read_file(place, 0)
+            stale = [Problem("parent out of date", f"first renew {printable(str(place), 200)}")]
+            parent = ParentStatus(role, str(place), content_id, "there")
+            return parent, stale if status.is_outdated else [], status.depth + 1
+        fault = Problem("parent missing" if replaced is None else "parent changed", printable(remedy, 2000))
+        state: Literal["changed", "missing"] = "missing" if replaced is None else "changed"
+        return ParentStatus(role, str(replaced or ""), content_id, state), [fault], 0
 
 
 def _measured_files(score: Score) -> Iterator[tuple[str, str]]:
