@@ -11,7 +11,10 @@ from mmgen.artifacts import Header, read_header
 from mmgen.figures.report.context import _describe_data
 from mmgen.figures.report.findings import describe_findings
 from mmgen.figures.report.make import make_report
-from mmgen.figures.session import gather_files, open_session
+from mmgen.figures.report.words import sort_by_scores
+from mmgen.figures.session import Source, gather_files, open_session
+from mmgen.results.ranking import rank_posteriors
+from mmgen.results.score import Score
 
 GUIDED = {"base": "aggregate", "guidance": 3.0, "guidance_method": "balanced"}
 IDS = {"dataset": "d", "judge": "j"}
@@ -25,16 +28,19 @@ def line(metric: str, value: float, given: int, posterior: str, file: str, **oth
 
 @pytest.fixture
 def said(world: Path, tmp_path: Path) -> Any:
-    """What is found of lines of scores: one of q_true, one of q_agg, both of flat."""
+    """What is found of lines of scores, one of q_true, one of q_agg, both of flat: the sentence, the table's rows."""
     true, agg = (read_header(world / f"flat-{name}.safetensors").content_id for name in ("true", "aggregate"))
 
-    def find(*lines: dict[str, Any]) -> list[tuple[str, str]]:
+    def find(*lines: dict[str, Any]) -> list[tuple[str, list[str]]]:
         written = [{**one, "ids": one["ids"] | {"aggregate": {"true": true, "agg": agg}[one["ids"]["aggregate"]]}}
                    for one in lines]  # fmt: skip
         path = tmp_path / "found.jsonl"
         path.write_text("".join(json.dumps(one) + "\n" for one in written))
         files = [world / "flat-true.safetensors", world / "flat-aggregate.safetensors", path]
-        return [(one.best, one.others) for one in describe_findings(gather_files(files))]
+        return [
+            (one.best, [" | ".join([plain, title, *cells]) for plain, title, cells in one.rows])
+            for one in describe_findings(gather_files(files))
+        ]
 
     return find
 
@@ -56,8 +62,13 @@ def test_the_best_row_is_named_with_both_measures_and_the_others_after_it(said: 
             "flat draws best from where real pictures lie, and the model agrees (q_agg guided (w = 3, balanced)). "
             "94.0 ± 0.5 % of the 4 given attributes are right (correctness). What is left open varies as in real "
             "pictures to 96.0 ± 0.5 % (coverage, 3 given).",
-            "The others, by the sum of the two: where real pictures lie (q_agg) 84.0 ± 0.5 % and 97.0 ± 0.5 %; what "
-            "the model believes, words counting 300 times (q_true(w = 300)) 86.0 ± 0.5 % and 50.0 ± 0.5 %.",
+            [
+                "Where real pictures lie, and the model agrees | q_agg guided (w = 3, balanced): the aggregate times "
+                "p(y|z)^3, other attributes balanced | 94.0 ± 0.5 % | 96.0 ± 0.5 %",
+                "Where real pictures lie | q_agg: fitted to the aggregate | 84.0 ± 0.5 % | 97.0 ± 0.5 %",
+                "What the model believes, words counting 300 times | q_true(w = 300): fitted to p(y|z)^300 p(z) | "
+                "86.0 ± 0.5 % | 50.0 ± 0.5 %",
+            ],
         )
     ]
 
@@ -67,12 +78,12 @@ def test_one_measure_or_one_row_is_said_as_it_is(said: Any) -> None:
     expected = (
         "flat draws best from where real pictures lie (q_agg). 84.00 % of the given attribute are right (correctness)."
     )
-    assert said(right) == [(expected, "")]
+    row = "Where real pictures lie | q_agg: fitted to the aggregate | 84.00 %"
+    assert said(right) == [(expected, [row])]
     ((best, others),) = said(right, line("correctness", 86.0, 1, "true", "true", text_weight=1.0))
-    assert (
-        best.startswith("flat draws best from what the model believes (q_true(w = 1), exact). 86.0")
-        and others == "The others: where real pictures lie (q_agg) 84.00 %."
-    )
+    assert best.startswith("flat draws best from what the model believes (q_true(w = 1), exact). 86.0") and others[
+        1:
+    ] == [row]
     assert said(line("coverage", 84.0, 3, "aggregate", "agg")) == []
     assert said(line("correctness", 84.0, 0, "aggregate", "agg")) == [], "nothing was asked for"
 
@@ -80,7 +91,9 @@ def test_one_measure_or_one_row_is_said_as_it_is(said: Any) -> None:
 def test_rows_of_another_judge_are_not_compared(said: Any) -> None:
     other = line("correctness", 99.0, 2, "true", "true")
     other["ids"] = other["ids"] | {"judge": "another"}
-    assert said(line("correctness", 84.0, 2, "aggregate", "agg"), other)[0][1] == ""
+    assert said(line("correctness", 84.0, 2, "aggregate", "agg"), other)[0][1] == [
+        "Where real pictures lie | q_agg: fitted to the aggregate | 84.0 ± 0.5 %"
+    ]
 
 
 def test_advice_stands_before_the_scores_with_a_command_for_these_files(world: Path, tmp_path: Path) -> None:
@@ -151,3 +164,26 @@ def test_of_the_data_only_what_somebody_chose_is_said(settings: dict[str, Any], 
 def test_the_heading_of_scores_names_papers_where_their_numbers_stand(world: Path, tmp_path: Path) -> None:
     page = make_report([world / "scores.jsonl"], tmp_path / "r.html").run().read_text()
     assert "<h2>Scores</h2>" in page and "beside the papers" not in page
+
+
+def test_sources_are_sorted_by_scores_and_all_but_three_are_folded() -> None:
+    def source(name: str, posterior: str, content_id: str = "", folded: bool = False, fitted: bool = True) -> Source:
+        own = SimpleNamespace(title=f"{name}: x", is_fitted=fitted)
+        header = SimpleNamespace(content_id=content_id)
+        loaded: Any = SimpleNamespace(posteriors={posterior: own}, sharpener=None, header=header)
+        return Source(content_id or name, loaded, posterior, Path("f"), folded=folded)
+
+    def row(posterior: str, content_id: str, value: float, **others: Any) -> Score:
+        ids = {"aggregate": content_id} if content_id else {}
+        return Score("correctness", "", value, 1.0, "%", "higher", 9, posterior, 2, ids=ids, **others)
+
+    scores = [row("aggregate", "flow", 80.0), row("aggregate", "nsf", 90.0), row("own", "", 95.0)]
+    scores += [row("true", "exact", 99.0, text_weight=1.0)]
+    sources = [
+        source("q_agg", "aggregate", "unmeasured"), source("q_agg", "aggregate", "flow"),
+        source("q_agg", "aggregate", "nsf"), source("q(z|y)", "own", fitted=False),
+        source("q_true(w = 1), exact", "true", "exact", folded=True),
+    ]  # fmt: skip
+    found = sort_by_scores(sources, rank_posteriors(scores))
+    assert [one.name for one in found] == ["exact", "q(z|y)", "nsf", "flow", "unmeasured"]
+    assert [one.name for one in found if one.folded] == ["exact", "unmeasured"], "what was folded stays so"

@@ -1,4 +1,4 @@
-"""The main result of a report in words: correctness and coverage of the posteriors of each model."""
+"""The main result of a report: correctness and coverage of the posteriors of each model, in a sentence and a table."""
 
 from dataclasses import dataclass
 
@@ -11,19 +11,23 @@ __all__ = ["Finding", "describe_findings", "scores_of_model"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Sentences that compare the posteriors of one model by their scores.
+    """Comparison of the posteriors of one model by their scores.
 
     Attributes:
-        best: Sentence on the posterior with the highest sum of correctness and coverage.
-        others: Sentence on the other posteriors; "" for a single posterior.
+        best: Sentences on the posterior with the highest sum of correctness and coverage.
+        model: Name of the model.
+        columns: Headings of the scores in ``rows``.
+        rows: For each posterior, the best first, its plain name, its name with formula, and its scores as text.
     """
 
     best: str
-    others: str = ""
+    model: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
 
 
 def describe_findings(report_files: ReportFiles) -> list[Finding]:
-    """Describe in sentences how the posteriors of each model score, by the first classifier on the first dataset."""
+    """Compare the posteriors of each model by the first classifier on the first dataset."""
     return [
         _describe_model(report_files.names[group.header.content_id], rows)
         for group in report_files.groups
@@ -42,26 +46,23 @@ def scores_of_model(report_files: ReportFiles, model: str) -> list[Score]:
     ]
 
 
-def _format_scores(row: MeasuredPosterior) -> str:
-    return " and ".join(str(score.number_with_unit) for score in (row.right, row.varied) if score)
-
-
-def _name(score: Score) -> str:
-    """Return the plain name of a posterior with that of the field: "where real pictures lie (q_agg)"."""
-    return f"{score.plain_name} ({score.source})"
-
-
 def _describe_model(name: str, rows: list[MeasuredPosterior]) -> Finding:
-    best, *others = rows
-    given = f"{best.right.given} given attributes" if best.right.given != 1 else "given attribute"
-    text = f"{name} draws best from {_name(best.right)}."
-    text += f" {best.right.number_with_unit} of the {given} are right (correctness)."
-    if best.varied is not None:
+    right, varied = rows[0].right, rows[0].varied
+    given = f"{right.given} given attributes" if right.given != 1 else "given attribute"
+    text = f"{name} draws best from {right.plain_name} ({right.source})."
+    text += f" {right.number_with_unit} of the {given} are right (correctness)."
+    if varied is not None:
         text += (
-            f" What is left open varies as in real pictures to {best.varied.number_with_unit} (coverage, "
-            f"{best.varied.given} given)."
+            f" What is left open varies as in real pictures to {varied.number_with_unit} (coverage, {varied.given} "
+            "given)."
         )
-    if not others:
-        return Finding(text)
-    listed = "; ".join(f"{_name(row.right)} {_format_scores(row)}" for row in others)
-    return Finding(text, f"The others{', by the sum of the two' if best.varied else ''}: {listed}.")
+    columns = [f"correctness, {right.given} given", *([f"coverage, {varied.given} given"] if varied else [])]
+    sources = [row.right.source for row in rows]
+    listed = []
+    for row, source in zip(rows, sources, strict=True):
+        file = f", {row.right.run.get('name', '?')}" if sources.count(source) > 1 else ""
+        scores = [row.right, *([row.varied] if varied else [])]
+        cells = tuple("–" if score is None else str(score.number_with_unit) for score in scores)
+        plain = row.right.plain_name
+        listed.append((plain[:1].upper() + plain[1:], f"{row.right.title}{file}", cells))
+    return Finding(text, name, tuple(columns), tuple(listed))

@@ -41,7 +41,7 @@ def draw_same_descriptions(session: Session) -> list[WordTable]:
 
 
 def draw_folded(session: Session) -> list[WordTable]:
-    """Draw pictures of the same descriptions by each folded posterior, which the page hides at first."""
+    """Draw pictures of the same descriptions by the other posteriors, which the page hides at first."""
     return _draw_descriptions(select_sources(session, folded=True))
 
 
@@ -86,7 +86,7 @@ def draw_varied_descriptions(session: Session) -> list[TileSheet]:
     sheets = []
     for name, drawn in draw_from_sources(session, asked, 1, select_sources(session, folded=False).sources):
         captions = asked.format_short_texts(session.model)
-        rows, remark = describe_tiles(session, drawn, captions)
+        (rows,), remark = describe_tiles(session, [drawn], captions)
         verdict = format_share_correct(drawn)
         caption = f"One image for each of {len(captions)} descriptions of the test part"
         words = f"{caption}{', ' + verdict if verdict else ''}. {remark}".strip()

@@ -12,7 +12,19 @@ from mmgen.figures.session import Session, Source, draw_pictures, images_per_row
 from mmgen.generation.draws import Draws, format_share_correct
 from mmgen.results.ranking import MeasuredPosterior
 
-__all__ = ["PageTile", "WordColumn", "WordTable", "describe_tiles", "draw_columns", "select_sources", "sort_by_scores"]
+__all__ = [
+    "PageTile",
+    "WordColumn",
+    "WordTable",
+    "describe_tiles",
+    "draw_columns",
+    "select_sources",
+    "sort_by_scores",
+]
+
+
+_COLUMNS = 3
+"""Most posteriors that a page shows at once."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,10 @@ class WordTable:
 
 
 def sort_by_scores(sources: Sequence[Source], ranked: Sequence[MeasuredPosterior]) -> list[Source]:
-    """Sort posteriors by their scores, the best first; those without scores come last, in their order."""
+    """Sort posteriors by their scores, the best first, and fold all but three.
+
+    Posteriors without scores come last, in their order.
+    """
 
     def place(source: Source) -> int:
         posterior, loaded = source.loaded.posteriors[source.posterior], source.loaded
@@ -78,47 +93,54 @@ def sort_by_scores(sources: Sequence[Source], ranked: Sequence[MeasuredPosterior
                 return number
         return len(ranked)
 
-    return sorted(sources, key=place)
+    ordered = sorted(sources, key=place)
+    shown = [source for source in ordered if not source.folded][:_COLUMNS]
+    return [source if source in shown else replace(source, folded=True) for source in ordered]
 
 
-def describe_tiles(session: Session, drawn: Draws, captions: Sequence[str]) -> tuple[list[list[PageTile]], str]:
-    """Return the tiles of draws, a list for each description, and a remark if dark images were made lighter."""
-    info = session.model.attributes
-    shape = drawn.means.shape[:2]
-    (shown,), remark = lighten_dark_images([convert_to_rgb(drawn.means.reshape(-1, *drawn.means.shape[2:]))])
-    uris = np.array([data_uri(Image.fromarray(pixels)) for pixels in shown], object).reshape(shape)
-    wrong = np.zeros(shape, bool) if drawn.mismatches is None else drawn.mismatches
+def describe_tiles(
+    session: Session, draws: Sequence[Draws], captions: Sequence[str]
+) -> tuple[list[list[list[PageTile]]], str]:
+    """Return the tiles of several draws of the same descriptions, and a remark if dark images were made lighter.
 
-    def remark_on(row: int, place: int) -> str:
-        is_read = info is not None and drawn.predicted is not None
-        return drawn.describe_mismatch(row, place, info) if is_read and info is not None and wrong[row, place] else ""
+    Returns:
+        For each of the draws, a list of tiles for each description.
+    """
+    blocks = [convert_to_rgb(drawn.means.reshape(-1, *drawn.means.shape[2:])) for drawn in draws]
+    shown, remark = lighten_dark_images(blocks)
+    return [_tiles_of(session, *each, captions) for each in zip(draws, shown, strict=True)], remark
 
-    tiles = [
-        [PageTile(uris[row, k], captions[row], remark_on(row, k), bool(wrong[row, k])) for k in range(shape[1])]
-        for row in range(shape[0])
-    ]
-    return tiles, remark
+
+def _tiles_of(session: Session, drawn: Draws, shown: np.ndarray, captions: Sequence[str]) -> list[list[PageTile]]:
+    info, (rows, count) = session.model.attributes, drawn.means.shape[:2]
+    wrong = np.zeros((rows, count), bool) if drawn.mismatches is None else drawn.mismatches
+    pixels = shown.reshape(rows, count, *shown.shape[1:])
+
+    def make_tile(row: int, place: int) -> PageTile:
+        uri, is_wrong = data_uri(Image.fromarray(pixels[row, place])), bool(wrong[row, place])
+        if not is_wrong or info is None or drawn.predicted is None:
+            return PageTile(uri, captions[row], wrong=is_wrong)
+        return PageTile(uri, captions[row], drawn.describe_mismatch(row, place, info), is_wrong)
+
+    return [[make_tile(row, place) for place in range(count)] for row in range(rows)]
 
 
 def draw_columns(session: Session, sources: Sequence[Source], most: int) -> list[WordTable]:
     """Draw pictures of the first ``most`` descriptions by each posterior; [] without descriptions or posteriors."""
     if not len(session.concepts) or not sources:
         return []
-    count = images_per_row(sources)
-    asked = session.concepts[:most]
+    count, asked = images_per_row(sources), session.concepts[:most]
     labels = asked.format_short_texts(session.model)
-    columns: list[WordColumn] = []
-    remarks: dict[str, None] = {}
-    width = TILE
-    for source in sources:
-        drawn = draw_pictures(session, source, asked, count)
-        rows, remark = describe_tiles(session, drawn, labels)
-        name = source.plain_name
-        columns.append(WordColumn(name[:1].upper() + name[1:], source.name, format_share_correct(drawn), rows))
-        remarks[remark] = None
-        width = drawn.means.shape[-1]
-    words = " ".join([f"Each row one description, {count} pictures from each posterior.", *filter(None, remarks)])
-    return [WordTable(labels, columns, words, sharp=width < TILE)]
+    draws = [draw_pictures(session, source, asked, count) for source in sources]
+    tiles, remark = describe_tiles(session, draws, labels)
+    columns = [
+        WordColumn(
+            source.plain_name[:1].upper() + source.plain_name[1:], source.name, format_share_correct(drawn), rows
+        )
+        for source, drawn, rows in zip(sources, draws, tiles, strict=True)
+    ]
+    words = f"Each row one description, {count} pictures from each posterior. {remark}".strip()
+    return [WordTable(labels, columns, words, sharp=draws[0].means.shape[-1] < TILE)]
 
 
 def select_sources(session: Session, *, folded: bool) -> Session:
