@@ -56,6 +56,8 @@ def suggest_command(command: str, words: Sequence[str], missing: str) -> str:
     first = words[0] if words else ""
     if command == "quickstart" and suggest_recipe(first):
         return f"quickstart got {first}, expected only options: did you mean --images {shlex.quote(first)}?"
+    if command == "quickstart" and first and not first.startswith("-"):
+        return f"quickstart got {first}, expected only options; for your own pictures type --images FOLDER"
     if missing in ("FILE", "FILES...") and (file := _newest_file(_INPUT_ENDINGS.get(command, ".safetensors"))):
         return f"Missing argument '{missing}': name a file that mmgen made, such as {shlex.quote(file)}."
     return ""

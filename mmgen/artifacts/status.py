@@ -133,7 +133,7 @@ class _FolderReader:
         for name in names:
             path = self._folder / f"{name.removesuffix(_STATE_ENDING)}.safetensors"
             if name.endswith(_STATE_ENDING) and path not in made and self._is_unfinished(path):
-                remedy = "give the command of its training again to continue"
+                remedy = f"{self._progress(self._folder / name)}give the command of its training again to continue"
                 found.append(FileStatus(path, "training-state", problems=(Problem("unfinished", remedy),)))
             if name.endswith(".jsonl") and not name.endswith(LOG_ENDING):
                 found.append(self._read_scores(self._folder / name))
@@ -210,6 +210,16 @@ class _FolderReader:
             and header.kind == "training-state"
             and header.facts.get("finished", True) is not True
         )
+
+    def _progress(self, path: Path) -> str:
+        """Return how far a training came by its state: "stopped at step 361 of 8,000; "; "" if unknown."""
+        header = self._header(path)
+        step = header.facts.get("step") if isinstance(header, Header) else None
+        training = header.settings.get("training") if isinstance(header, Header) else None
+        steps = training.get("steps") if isinstance(training, dict) else None
+        if type(step) is not int:
+            return ""
+        return f"stopped at step {step:,}{f' of {steps:,}' if type(steps) is int else ''}; "
 
     def _is_available(self, member: Any) -> bool:
         if member not in self._members:

@@ -233,6 +233,13 @@ def test_pictures_behind_quickstart(name: str, letters: Path, run: Run) -> None:
     assert (done.returncode, f"did you mean --images {name}?" in done.stderr) == (2, True), done.stderr
 
 
+def test_a_word_behind_quickstart(run: Run) -> None:
+    done = run("quickstart", "digits")
+    assert done.stderr.startswith(
+        "mmgen: quickstart got digits, expected only options; for your own pictures type --imag"
+    )
+
+
 @pytest.mark.parametrize(("name", "what"), [("a/1.png", "a picture"), ("metadata.csv", "a table")])
 @pytest.mark.parametrize("command", [("make-data", "folder"), ("quickstart", "--images")])
 def test_a_file_where_its_folder_is_expected(

@@ -116,9 +116,14 @@ def test_unfinished_trainings_are_continued(chain: Path, run: Run) -> None:
     write_state(chain / "m.last.safetensors", finished=False)
     write_state(chain / "n.last.safetensors", finished=False)
     write_state(chain / "o.last.safetensors", finished=True)
+    write_checkpoint(
+        chain / "p.last.safetensors", kind="training-state", tensors={}, settings={"training": {"steps": 8000}}, seed=0,
+        facts={"finished": False, "step": 361},
+    )  # fmt: skip
     found = states(run)
     assert found["m.safetensors"] == ["unfinished", "continue with: mmgen train -o m.safetensors"]
     assert found["n.safetensors"] == ["unfinished", "give the command of its training again to continue"]
+    assert found["p.safetensors"][1].startswith("stopped at step 361 of 8,000; give the command")
     assert "o.safetensors" not in found
 
 
