@@ -7,6 +7,7 @@ import itertools
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,15 @@ from mmgen.artifacts import Dataset, read_header
 from mmgen.artifacts.pages import find_page_link
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import UsageError
+from mmgen.figures.explore.choices import DescriptionChoices
+from mmgen.figures.explore.content import PageSection
 from mmgen.figures.explore.density import contour_bytes
 from mmgen.figures.explore.make import Limits, make_explorer
 from mmgen.figures.explore.sprites import STEP, picture_bytes
 from mmgen.figures.report.make import make_report
 from mmgen.generation import load
 from mmgen.generation.decode import decode_means
-from mmgen.generation.descriptions import parse_descriptions
+from mmgen.generation.descriptions import Descriptions, parse_descriptions
 from mmgen.generation.encodings import encode_split, principal_plane
 from tests.figures._pages_to_explore import HOSTILE, SMALL, as_on_the_page, lively, page_of, picture
 
@@ -45,6 +48,10 @@ def test_all_descriptions_are_there_and_every_posterior_answers(flat: tuple[str,
     assert part["selection"] == "" and part["words"][part["keys"].index([-1, -1])] == "anything"
     names = [source["name"] for source in part["sources"]]
     assert names[0] == "q_agg guided (w = 3)" and names[-2:] == ["q_agg", "q_true(w = 1), exact"], "the best first"
+    assert [source["plain"] for source in part["sources"] if source["name"] in names[-2:]] == [
+        "where real pictures lie",
+        "what the model believes",
+    ]
     for source in part["sources"]:
         answered = list(range(9)) if source["rows"] is None else source["rows"]
         assert len(base64.b64decode(source["judged"])) == len(answered) * 2 * 2
@@ -177,6 +184,26 @@ def test_parts_that_make_no_sense_are_left_out(world: Path, tmp_path: Path) -> N
     source, data = page_of([tmp_path / "flat-true.safetensors"], tmp_path / "e.html", limits=SMALL)
     assert data["map"] is None and data["traversals"] is None and len(data["parts"][0]["keys"]) == 9
     assert "Without its data there are no encodings" in source and "No judge was found" in source
+
+
+def test_a_page_says_why_it_does_not_decode_pictures_itself(world: Path, tmp_path: Path) -> None:
+    source, data = page_of([world / "cvae.safetensors"], tmp_path / "e.html", limits=Limits(2))
+    assert data["live"] is None and "drawn beforehand: the decoder reads words besides z." in source
+    source, data = page_of([world / "blind.safetensors"], tmp_path / "e.html", limits=Limits(2, weights=100))
+    assert data["live"] is None and data["map"]["pictures"] and "weights would take" in source
+
+
+def test_the_first_description_is_one_that_all_posteriors_but_one_draw_well() -> None:
+    """Of those that say most: the third is best on average, but the second without the worst posterior of each."""
+    keys = np.array([[-1, -1], [0, 0], [0, 1], [1, 1]])
+    choices = DescriptionChoices("attributes", (), keys, Descriptions(np.where(keys < 0, 255, keys).astype(np.uint8)))
+    right = ((9, 0, 8, 1), (9, 9, 8, 1), (9, 10, 8, 1))
+    by_posterior: list[Any] = [
+        SimpleNamespace(items=[SimpleNamespace(row=row, correct_counts=(n, 10)) for row, n in enumerate(one)])
+        for one in right
+    ]
+    assert PageSection(choices, by_posterior).best_row() == 1
+    assert PageSection(choices, []).best_row() == 1, "without a judge, the first"
 
 
 def test_what_cannot_be_shown_is_refused_in_a_sentence(world: Path, tmp_path: Path) -> None:

@@ -368,7 +368,9 @@ def test_words_stand_in_the_address(
             assert key == expected
         assert page.query_selector("img") is None and page.evaluate("window.ran") is None
         page.query_selector_all("#parts select")[0].select_option("0")
+        page.get_by_role("link", name="Map").click()
         assert "parity=even" in page.evaluate("location.hash")
+        assert page.evaluate("document.activeElement.id") == "map"
         page.reload()
         assert page.query_selector_all("#parts select")[0].input_value() == "0"
         page.evaluate("location.hash = '#parity=odd'")

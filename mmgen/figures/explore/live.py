@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mmgen.core.errors import MmgenError
 from mmgen.core.seeding import torch_generator
 from mmgen.figures.explore.networks import BITS, Network, UnknownOperation, trace_network
 from mmgen.figures.session import Session
-from mmgen.generation import decode
 from mmgen.posteriors import posterior_of
 from mmgen.training.batches import make_batch
 
@@ -28,6 +28,8 @@ _CHECKED = 128
 """Number of draws of z of each width on which a rounded decoder is compared with the model."""
 _WIDTHS = (1.0, 2.0, 3.0)
 """Standard deviations of these draws: sliders and guidance lead to z that are rare under p(z)."""
+_UNTRACED = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError, MmgenError)
+"""Errors of models that draw at random, or that decide by their values, while they are traced."""
 _LARGE = 0.05
 """Share of all weights above which a tensor has its own number of bits."""
 _LEVELS = 0.8
@@ -124,13 +126,16 @@ def _round_network(
 
 
 def _try(
-    function: Callable[[Tensor], Tensor], examples: Tensor, expected: Tensor, tolerance: float, most: int
+    function: Callable[[Tensor], Tensor], examples: Tensor, tolerance: float, most: int
 ) -> tuple[dict[str, Any] | None, str]:
+    """Return a function of tensors as a network of rounded weights, or None and the reason."""
     try:
-        network = trace_network(function, examples[:1])
-        return _round_network(network, examples, expected, tolerance, most)
+        expected = function(examples).float()
+        return _round_network(trace_network(function, examples[:1]), examples, expected, tolerance, most)
     except UnknownOperation as error:
         return None, str(error)
+    except _UNTRACED as error:
+        return None, f"it cannot be traced ({(str(error).strip().splitlines() or ['unknown'])[0]})"
 
 
 @torch.no_grad()
@@ -155,27 +160,23 @@ def trace_networks(session: Session, places: Tensor | None, images: np.ndarray |
     if places is not None:
         z = torch.cat([z, places.float()])
     name = main.name
-    means = decode.decode_means(loaded, name, z).float()
-    decoder, reason = _try(lambda x: _decode_mean(loaded, name, x), z, means, _LEVELS / 255, most)
+    decoder, reason = _try(lambda x: _decode_mean(loaded, name, x), z, _LEVELS / 255, most)
     if decoder is None:
         return LiveNetworks(reasons=[f"Pictures on this page were drawn beforehand: of the decoder, {reason}."])
     reasons = []
     words = None
     if loaded.attributes is not None and loaded.attributes.name in loaded.model.generates:
-        attributes = loaded.attributes.name
-        logits = loaded.model.decode(attributes, z)
-        if logits.shape[1:] == (sum(map(len, loaded.attributes.values)),):
-            words, _ = _try(lambda x: loaded.model.decode(attributes, x), z, logits, _WORDS, most)
+        words, _ = _try(lambda x: _decode_logits(loaded, x), z, _WORDS, most)
     encoder = None
     if images is not None and loaded.model.has_posterior((name,)):
         x = torch.from_numpy(images).float()
-        expected = _encode_mean(loaded, name, x).float()
-        encoder, reason = _try(lambda one: _encode_mean(loaded, name, one), x, expected, _ENCODING, most)
+        encoder, reason = _try(lambda one: _encode_mean(loaded, name, one), x, _ENCODING, most)
         if encoder is None:
             reasons.append(f"There is no drawing with the finger: of the encoder, {reason}.")
     elif images is not None:
         reasons.append("There is no drawing with the finger: the encoder reads words as well as pictures.")
-    return LiveNetworks(decoder, words, encoder, (means.shape[3], means.shape[2]), reasons)
+    _, height, width = main.event_shape
+    return LiveNetworks(decoder, words, encoder, (width, height), reasons)
 
 
 def _why_not(loaded: "TrainedModel") -> str:
@@ -194,6 +195,14 @@ def _why_not(loaded: "TrainedModel") -> str:
 def _decode_mean(loaded: "TrainedModel", name: str, z: Tensor) -> Tensor:
     mean: Tensor = loaded.model.modalities[name].typical(loaded.model.decode(name, z))
     return mean
+
+
+def _decode_logits(loaded: "TrainedModel", z: Tensor) -> Tensor:
+    assert loaded.attributes is not None
+    logits: Tensor = loaded.model.decode(loaded.attributes.name, z)
+    if logits.shape[1:] != (sum(map(len, loaded.attributes.values)),):
+        raise UnknownOperation("its decoder of words gives no logits side by side")
+    return logits
 
 
 def _encode_mean(loaded: "TrainedModel", name: str, image: Tensor) -> Tensor:

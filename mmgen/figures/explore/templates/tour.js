@@ -23,7 +23,7 @@
       density: belief,
       say: () =>
         belief && belief.place(part.row) !== undefined
-          ? `Each dot on this map is the code of a real picture. The shaded area is where the model believes the codes of “${asked()}” to be: codes off which it reads these words. Parts of the shade have no dots. No real picture has such a code, so nobody ever taught the model what to draw there.`
+          ? `Each dot on this map is the code of a real picture. The shaded area is where the model believes the codes of “${asked()}” to be: codes off which it reads these words. Shade and dots are at different places. Where dots are few, hardly any real picture has such a code, so nobody taught the model what to draw there.`
           : "Each dot on this map is the code of a real picture. Most of the map has few dots or none: no real picture has such a code, so nobody ever taught the model what to draw there. Move the pointer into a gap and look at what is decoded.",
     },
     {
@@ -35,6 +35,7 @@
       at: "parts",
       say: () => `Pictures of the same words from each area. “${best.plain}”:${right(best) || " drawn from codes that real pictures have."}` +
         (believed ? ` “${believed.plain}”:${right(believed) || " partly from codes that no real picture has."}` : "") +
+        (data.references.length ? ` “${data.references[0].plain}”: from all codes that the model believes in.` : "") +
         " Red frames are pictures with a wrong word. Choose other words, and compare.",
     },
   ] : [];

@@ -249,6 +249,16 @@ addEventListener("hashchange", () => {
     if (row !== undefined && row !== part.row) part.choose(row, false);
   }
 });
+// Links to sections leave the words in the address.
+for (const link of document.querySelectorAll("nav a[href^='#']")) {
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    const section = byId(link.getAttribute("href").slice(1));
+    section.scrollIntoView({ behavior: still.matches ? "auto" : "smooth" });
+    section.tabIndex = -1;
+    section.focus({ preventScroll: true });
+  });
+}
 if (!parts.length) {
   const hint = "Nothing here reads words: fit something to descriptions with mmgen fit-aggregate, and name its file as well.";
   byId("parts").append(make("p", { class: "notice" }, hint));
