@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mmgen.commands._base import Training
 from mmgen.commands._fields import Completions, ExistingFile, Input, MemberOf, OptionName
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.settings.kinds import Count, File, FilePath, Seed, optional_path, path_of
 
 if TYPE_CHECKING:
@@ -141,11 +141,22 @@ class FitAggregate(Training["TrainedModel"]):
                 )
             load_base(base, settings, self._model_path, self._dataset_path)  # before anything slow
         elif settings.base is not None:
-            base = self._model_path.with_name(f"{self._model_path.stem}-{settings.base.file_name_part}.safetensors")
+            base = self._default_base(settings.base)
         output = self.output or self._model_path.with_name(
             f"{self._model_path.stem}-{settings.file_name_part}.safetensors"
         )
         return _FitPlan(settings, path_of(output), base)
+
+    def _default_base(self, settings: "FitSettings") -> Path:
+        """Return the file of the fit to start from; its name has the seed if a fit of another seed is there."""
+        from mmgen.artifacts import read_header
+
+        base = self._model_path.with_name(f"{self._model_path.stem}-{settings.file_name_part}.safetensors")
+        try:
+            is_of_other_seed = base.exists() and read_header(base).seed != settings.training.seed
+        except ArtifactError:  # the fit says what is wrong
+            return base
+        return base.with_name(f"{base.stem}-seed{settings.training.seed}{base.suffix}") if is_of_other_seed else base
 
     def check_fit(self) -> None:
         """Raise an error that the fit would raise before its work starts."""

@@ -38,6 +38,11 @@ def test_a_pipe_of_two_seeds(data: Path, run: Run) -> None:
     assert fitted.stdout.splitlines() == names, fitted.stderr
     assert read_header(data / names[1]).command.startswith("mmgen fit-aggregate tiny-elbo-seed1.safetensors --steps 2")
 
+    # A guided fit starts from a fit of the same seed, which is made where there is none.
+    guided = ["--guidance", "3", "--seeds", "2", "--steps", "2", "--device", "cpu"]
+    assert run("fit-aggregate", "tiny-elbo-seed0.safetensors", *guided).stdout.count("\n") == 2
+    assert read_header(data / "tiny-elbo-seed0-aggregate-realnvp-seed1.safetensors").seed == 1
+
     options = ["--metric", "log-likelihood", "--number", "4", "--samples", "4", "--device", "cpu"]
     measured = run("eval", "-", *options, stdin=fitted.stdout)
     assert measured.returncode == 0, measured.stderr
