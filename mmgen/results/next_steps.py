@@ -304,8 +304,8 @@ def _copies(scores: Sequence[Score]) -> Iterator[NextStep]:
             yield NextStep(
                 score.value - _ceiling(score),
                 f"{name}{score.source}: {score.number_with_unit} of its pictures nearly equal a training picture, of "
-                f"test pictures {_ceiling(score):.1f} %: look at the nearest ones; train for fewer steps, or add "
-                "pictures.",
+                f"test pictures {_ceiling(score):.1f} %: look at the nearest ones (mmgen plot copies); a looser fit "
+                "copies less and is less often right; or add pictures.",
                 "copies",
                 score,
             )
