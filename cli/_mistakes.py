@@ -57,7 +57,10 @@ def suggest_command(command: str, words: Sequence[str], missing: str) -> str:
     if command == "quickstart" and suggest_recipe(first):
         return f"quickstart got {first}, expected only options: did you mean --images {shlex.quote(first)}?"
     if command == "quickstart" and first and not first.startswith("-"):
-        return f"quickstart got {first}, expected only options; for your own pictures type --images FOLDER"
+        return (
+            f"quickstart got {first}, expected only options: --data NAME for pictures of mmgen, --images FOLDER "
+            "for your own"
+        )
     if missing in ("FILE", "FILES...") and (file := _newest_file(_INPUT_ENDINGS.get(command, ".safetensors"))):
         return f"Missing argument '{missing}': name a file that mmgen made, such as {shlex.quote(file)}."
     return ""

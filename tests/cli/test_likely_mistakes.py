@@ -236,7 +236,7 @@ def test_pictures_behind_quickstart(name: str, letters: Path, run: Run) -> None:
 def test_a_word_behind_quickstart(run: Run) -> None:
     done = run("quickstart", "digits")
     assert done.stderr.startswith(
-        "mmgen: quickstart got digits, expected only options; for your own pictures type --imag"
+        "mmgen: quickstart got digits, expected only options: --data NAME for pictures of mmgen, --imag"
     )
 
 
