@@ -6,7 +6,7 @@ import re
 import runpy
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -17,14 +17,12 @@ from tests.program import instead, mmgen
 
 TUTORIALS = Path(__file__).resolve().parents[1] / "docs" / "tutorials"
 LESS = {"--steps": "12", "--number": "60", "--queries": "4", "--draws": "2"}
-MORE = {"quickstart": ["--quick"], "train-classifier": ["--steps", "12"], "train": ["--steps", "12"]}
+STEPPED = ("train-classifier", "train", "fit-aggregate")
 CODE = {
     r"steps=\d+": "steps=12",
     r"given_count=\[4, 2\]": "given_count=[4], draws=1, queries=4",
     r"in \(0, 1, 2\)": "in (0, 1)",
 }
-
-Shorten = Callable[[str], str]
 
 
 def blocks(page: str) -> Iterator[tuple[str, str]]:
@@ -38,7 +36,9 @@ def shortened(words: list[str]) -> list[str]:
     """A command with fewer steps, pictures and descriptions."""
     for option, value in LESS.items():
         words = instead(words, option, value) if option in words else words
-    return [*words, *(word for word in MORE.get(words[0], []) if words[0] == "quickstart" or "--steps" not in words)]
+    if words[0] == "quickstart":  # whose folder would have another name
+        return [*words, "--quick", "-o", f"{words[words.index('--images') + 1]}-quickstart"]
+    return [*words, "--steps", LESS["--steps"]] if words[0] in STEPPED and "--steps" not in words else words
 
 
 def type_line(folder: Path, line: str, short: bool) -> None:
