@@ -62,7 +62,7 @@ def test_a_pipe_is_not_replaced(folder: Path, model: Path, tmp_path: Path, comma
 
 
 @pytest.mark.parametrize(
-    ("command", "name"), [("quickstart", "scores-true.jsonl"), ("quickstart", "same-words.png"),
+    ("command", "name"), [("quickstart", "scores-prior.jsonl"), ("quickstart", "same-words.png"),
                           ("reproduce", "cremer-table1-cpu.md"), ("reproduce", "cremer-table1-cpu.html")],
 )  # fmt: skip
 def test_nor_in_a_folder(tmp_path: Path, command: str, name: str) -> None:
