@@ -56,7 +56,7 @@ _SCRIPTS = (
 """Files of the page's script, in order."""
 _CHECKED = 64
 """Number of encodings and of pictures on which networks are compared with their rounded copies."""
-_NETWORK = 0.5
+_NETWORK = 0.55
 """Largest share of the page for the weights of one network, before they are written as letters."""
 _NETWORKS = 0.75
 """Largest share of the page for all networks."""
