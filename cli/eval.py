@@ -82,4 +82,4 @@ def _print_warnings(scores: Sequence["Score"]) -> None:
                 f"{score.quantity} ({score.protocol}) under {score.source}"
             )
     for text, quantities in quantities_by_warning.items():
-        say(f"{', '.join(quantities)}: {text}")
+        say(f"{', '.join(dict.fromkeys(quantities))}: {text}")  # as often as there are judges and numbers of words

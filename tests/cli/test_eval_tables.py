@@ -109,6 +109,13 @@ def test_every_metric_has_a_table_with_and_without_its_further_numbers(
         assert score.source in bare
 
 
+def test_a_warning_names_each_score_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Scores of several judges and numbers of words have the same name."""
+    said = shown([replace(made_up(1.0, 0.1, {}, "few pictures"), given=given) for given in (3, 2, 1)], capsys)
+    (warning,) = re.findall(r"^.*: few\s+pictures$", said, re.M)
+    assert warning.count(" under ") == 1
+
+
 def test_the_metric_of_the_page_has_a_table(evaluation: Evaluation, capsys: pytest.CaptureFixture[str]) -> None:
     """The page's own file, run and shown."""
     (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
