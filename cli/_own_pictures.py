@@ -22,7 +22,7 @@ __all__ = [
     "COMMAND_FILE",
     "Sizes",
     "check_folder_is_unused",
-    "check_size",
+    "check_options",
     "frequent_descriptions",
     "given_counts",
     "larger_command",
@@ -116,13 +116,15 @@ class Sizes:
         return seconds + _OTHER_SECONDS[self.side]
 
 
-def check_size(size: int | None) -> None:
-    """Refuse a height and width of pictures for which the quickstart has no settings."""
+def check_options(size: int | None, steps: int | None, minutes: float | None) -> None:
+    """Refuse a height and width of pictures for which there are no settings, and two lengths of training."""
     if size not in (None, *_STEP_SECONDS):
         raise UsageError(
             f"--size got {size}, expected {' or '.join(map(str, _STEP_SECONDS))}; for another one type the commands of "
             "docs/own-data.md"
         )
+    if steps is not None and minutes is not None:
+        raise UsageError(f"--steps got {steps} and --minutes got {minutes:g}, expected one of them; leave one out")
 
 
 def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: int | None = None) -> Sizes:
@@ -173,8 +175,6 @@ def scale_sizes(
     sizes: Sizes, survey: "Survey", jobs: int, steps: int | None = None, minutes: float | None = None
 ) -> Sizes:
     """Apply the options --steps and --minutes to the sizes of a plan."""
-    if steps is not None and minutes is not None:
-        raise UsageError(f"--steps got {steps} and --minutes got {minutes:g}, expected one of them; leave one out")
     if minutes is not None:
         return sizes.within_minutes(minutes, bool(survey.attributes), jobs)
     return sizes if steps is None else sizes.with_steps(steps)

@@ -178,7 +178,7 @@ def _run_on_own_pictures(
     from mmgen.data_recipes.folder import Folder
     from mmgen.results.score_table import tabulate_scores
 
-    own.check_size(size)
+    own.check_options(size, steps, minutes)
     recipe = Folder(pictures=images, drop_unreadable=drop_unreadable)
     survey = follow(recipe.survey(seed, None))
     sizes = own.scale_sizes(own.choose_sizes(survey.number, survey.side, quick, size), survey, jobs, steps, minutes)

@@ -87,16 +87,15 @@ PAGES = sorted(path.name for path in TUTORIALS.glob("*.md"))
 SLOW = {name for name in PAGES if "mmgen quickstart" in (TUTORIALS / name).read_text("utf-8")}  # starts many processes
 
 
+LENGTHS = [
+    *(pytest.param(one, True, marks=[pytest.mark.slow] * (one in SLOW), id=f"{one}-short") for one in PAGES),
+    *(pytest.param(one, False, marks=pytest.mark.slow, id=f"{one}-full") for one in PAGES),
+]
+
+
 @pytest.mark.filterwarnings("ignore")  # of matplotlib's and others', which are not what is looked at here
-@pytest.mark.parametrize("page", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in PAGES])
-def test_a_tutorial_can_be_followed(page: str, folder: Path) -> None:
-    follow(page, folder, short=True)
+@pytest.mark.parametrize(("page", "short"), LENGTHS)
+def test_a_tutorial_can_be_followed(page: str, short: bool, folder: Path) -> None:
+    follow(page, folder, short)
     for name in re.findall(r"-o (\S+)", "".join(text for label, text in blocks(page) if label == "sh")):
         assert (folder / name).exists(), name
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("page", PAGES)
-def test_a_tutorial_can_be_followed_in_full(page: str, folder: Path) -> None:
-    follow(page, folder, short=False)

@@ -8,9 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-__all__ = ["StepWriter"]
+from mmgen.core.errors import MmgenError
+
+__all__ = ["StepWriter", "UnknownOperation"]
 
 aten = torch.ops.aten
+
+
+class UnknownOperation(MmgenError):
+    """A network performs an operation that pages cannot compute."""
+
 
 _UNARY: dict[Any, str] = {
     aten.relu.default: "relu", aten.elu.default: "elu", aten.silu.default: "silu", aten.sigmoid.default: "sigmoid",
@@ -56,7 +63,7 @@ class StepWriter:
         """Write all steps of a graph of one input, and return the number of the output.
 
         Raises:
-            NotImplementedError: A page cannot compute an operation.
+            UnknownOperation: A page cannot compute an operation.
         """
         known: dict[fx.Node, Any] = {}  # a Tensor if constant, else a Value or a list of values
         output = -1
@@ -88,7 +95,7 @@ class StepWriter:
             return self._binary(_BINARY[target], args[0], args[1])
         name = "_" + str(target).removeprefix("aten.").split(".")[0].lstrip("_")
         if not hasattr(self, name):
-            raise NotImplementedError(f"it has an operation {target}, which pages cannot compute")
+            raise UnknownOperation(f"it has an operation {target}, which pages cannot compute")
         return getattr(self, name)(*args, **kwargs)
 
     def _new(self, shape: Sequence[int]) -> Value:
@@ -139,7 +146,7 @@ class StepWriter:
 
     def _addmm(self, bias: Any, x: Value, weight: Any) -> Value:
         if not isinstance(weight, Tensor) or not isinstance(bias, Tensor | None):
-            raise NotImplementedError("it multiplies two computed matrices, which pages cannot do")
+            raise UnknownOperation("it multiplies two computed matrices, which pages cannot do")
         (rows, inputs), outputs = x[1], weight.shape[1]
         weights = [self._value(weight.t())] + ([self._value(bias)] if bias is not None else [])
         return self._step("linear", [x, *weights], (rows, outputs), inputs=inputs, outputs=outputs)
@@ -149,7 +156,7 @@ class StepWriter:
         extra: Any, groups: int,
     ) -> Value:  # fmt: skip
         if {*dilation} != {1} or groups != 1 or not isinstance(weight, Tensor) or weight.ndim != 4:
-            raise NotImplementedError("it has dilated, grouped or computed convolutions, which pages cannot compute")
+            raise UnknownOperation("it has dilated, grouped or computed convolutions, which pages cannot compute")
         kernel = weight.shape[2:]
         outputs = weight.shape[1 if transposed else 0]
         (_, channels, *sides) = x[1]
@@ -168,7 +175,7 @@ class StepWriter:
         self, x: Value, weight: Any, bias: Any, mean: Tensor, variance: Tensor, training: bool, _: float, eps: float
     ) -> list[Value | None]:
         if training:
-            raise NotImplementedError("it normalises by the batch, which pages cannot do")
+            raise UnknownOperation("it normalises by the batch, which pages cannot do")
         scale = (variance.double() + eps).rsqrt() * (1.0 if weight is None else weight.double())
         shift = (0.0 if bias is None else bias.double()) - mean.double() * scale
         each = math.prod(x[1][2:])
@@ -200,7 +207,7 @@ class StepWriter:
     def _upsample_nearest2d(self, x: Value, size: Any, *_scales: Any) -> Value:
         _, channels, height, width = x[1]
         if size[0] % height or size[1] % width:
-            raise NotImplementedError("it enlarges maps by no whole factor, which pages cannot do")
+            raise UnknownOperation("it enlarges maps by no whole factor, which pages cannot do")
         spread = (channels, height, size[0] // height, width, size[1] // width)
         larger = self._view(x, lambda tensor: tensor.view(channels, height, 1, width, 1).expand(spread))
         return larger[0], (1, channels, *size)
@@ -212,7 +219,7 @@ class StepWriter:
 
     def _grid_sampler_2d(self, x: Value, grid: Any, mode: int, padding: int, corners: bool) -> Value:
         if mode != 0 or padding != 0 or corners:
-            raise NotImplementedError("it samples a grid in a way that pages cannot compute")
+            raise UnknownOperation("it samples a grid in a way that pages cannot compute")
         places = self._value(grid)
         _, height, width, _ = places[1]
         settings = {"size": [*x[1][1:]], "out": [height, width]}

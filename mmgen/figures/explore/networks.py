@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from mmgen.core.errors import MmgenError
-from mmgen.figures.explore._steps import StepWriter
+from mmgen.figures.explore._steps import StepWriter, UnknownOperation
 
 __all__ = ["BITS", "Network", "UnknownOperation", "trace_network"]
 
@@ -23,10 +22,6 @@ BITS = (8, 9, 10, 11, 12, 13, 14, 16)
 """Numbers of bits that weights are kept in, the fewest first."""
 _SMALL = 256
 """Largest number of values of a constant that is kept in full precision."""
-
-
-class UnknownOperation(MmgenError):
-    """A network performs an operation that pages cannot compute."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +64,7 @@ class Network:
         """
         packer = _Packer()
         writer = StepWriter(packer.add)
-        try:
-            output = writer.write(self.graph)
-        except NotImplementedError as error:
-            raise UnknownOperation(str(error)) from None
+        output = writer.write(self.graph)
         return {
             "steps": writer.steps, "sizes": writer.sizes, "output": output, "constants": packer.constants,
             "weights": base64.b64encode(b"".join(packer.packed)).decode("ascii"),
