@@ -171,7 +171,7 @@ def main() -> None:
         "--bases", nargs="+", default=list(BASES), choices=BASES, help="what is fitted to encodings, and guided"
     )
     parser.add_argument(
-        "--guidance", nargs="+", default=["1", "3", "10"], help="weights of guided posteriors, such as 3 or 3:balanced"
+        "--guidance", nargs="+", default=["1", "3", "10"], help="weights of guided posteriors, such as 3 or cfg:0.5"
     )
     parser.add_argument("--own", action="store_true", help="the model's own q(z|y) too, for objectives that have one")
     parser.add_argument("--metrics", nargs="+", default=list(METRICS))

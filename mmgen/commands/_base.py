@@ -49,7 +49,7 @@ from mmgen.core.progress import Watch
 from mmgen.settings.declared import read_class_fields
 from mmgen.settings.kinds import Seed, path_of
 
-__all__ = ["Drawing", "Stage", "Training"]
+__all__ = ["Completing", "Drawing", "Stage", "Training"]
 
 R = TypeVar("R")
 
@@ -120,6 +120,15 @@ def _format_value(value: Any) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Completing:
+    """Base of the commands that draw from descriptions of which words may be left open."""
+
+    complete: Annotated[bool, OptionName("--complete/--no-complete")] = True
+    """Draw the words that a description leaves open from training descriptions that agree with it, then z given all
+    words; or let the posterior read descriptions with words left open."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Drawing(Stage[R]):
     """Base of the commands that draw from a model and write a page or a picture."""
 
@@ -127,9 +136,9 @@ class Drawing(Stage[R]):
     """Replace the file that is there, even one that mmgen did not make."""
     guidance: Annotated[float | str, OptionName(metavar="W")] = "0"
     """Tilt the posterior by p(words | z)^W, the model's own reading of z. The higher W, such as 3, the closer pictures
-    follow the description. 3:balanced keeps the shares of open attributes. 3:effective=100:candidates=65536 chooses
-    from more candidates. cfg:0.5 is classifier-free guidance of a fitted rectified flow, without p(words | z).
-    gradient:1 adds the gradient of log p(words | z) to the flow's path."""
+    follow the description. 3:effective=100:candidates=65536 chooses from more candidates. cfg:0.5 is classifier-free
+    guidance of a fitted rectified flow, without p(words | z). gradient:1 adds the gradient of log p(words | z) to the
+    flow's path."""
     device: Annotated[str, OptionName(metavar="NAME")] = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     seed: Seed = 0

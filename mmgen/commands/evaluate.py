@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from mmgen.commands._base import Stage
+from mmgen.commands._base import Completing, Stage
 from mmgen.commands._fields import CommaSeparated, Completions, ExistingFile, Input, MemberOf, OptionName
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import split_list
@@ -28,7 +28,7 @@ _SETTINGS = "mmgen.evaluation:EvaluationSettings"
 
 
 @dataclass(frozen=True)
-class Evaluate(Stage["Scores"]):
+class Evaluate(Completing, Stage["Scores"]):
     """Measure how good a model or an aggregate is; the same seed, the same scores."""
 
     described_by: ClassVar[tuple[str, ...]] = (_SETTINGS,)
@@ -54,9 +54,9 @@ class Evaluate(Stage["Scores"]):
     the fitted one for an aggregate."""
     guidance: Annotated[float | str | Sequence[float | str], OptionName(metavar="LIST", default="0")] = 0.0
     """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
-    of scores each; repeatable. 3:balanced keeps the shares of open attributes. 3:effective=100:candidates=65536 chooses
-    from more candidates. cfg:0.5 is classifier-free guidance of a fitted rectified flow, without p(words | z).
-    gradient:1 adds the gradient of log p(words | z) to the flow's path."""
+    of scores each; repeatable. 3:effective=100:candidates=65536 chooses from more candidates. cfg:0.5 is
+    classifier-free guidance of a fitted rectified flow, without p(words | z). gradient:1 adds the gradient of
+    log p(words | z) to the flow's path."""
     protocol: str | None = None
     given_count: Annotated[Sequence[int] | None, CommaSeparated(), OptionName(default="all, and 1, 2 and 3 fewer")] = (
         None
@@ -194,7 +194,7 @@ class Evaluate(Stage["Scores"]):
     def _model(self) -> "TrainedModel":
         from mmgen.generation import load
 
-        loaded = load(self._model_path, self.device)
+        loaded = load(self._model_path, self.device).completing(self.complete)
         for text in loaded.notices:
             self.watch.say(text)
         return loaded
@@ -219,7 +219,7 @@ class Evaluate(Stage["Scores"]):
         return names + [name for name in ("judge", "text_proposal") if getattr(self, name)]
 
     def _parse_guidances(self) -> "list[Guidance]":
-        """Parse the weights of guidance, such as "1,3:balanced"."""
+        """Parse the weights of guidance, such as "1,cfg:0.5"."""
         from mmgen.metrics import check_distinct
         from mmgen.posteriors import Guidance
 
@@ -228,7 +228,7 @@ class Evaluate(Stage["Scores"]):
             parts = [part for one in weights for part in (split_list(one) if isinstance(one, str) else [one])]
             guidances = [Guidance.parse(part) for part in parts or [0.0]]
         except UsageError as error:
-            raise UsageError(f"--{error}; separate several weights by commas: 1,3:balanced,10") from None
+            raise UsageError(f"--{error}; separate several weights by commas: 1,3,10") from None
         check_distinct("--guidance", guidances)
         check_distinct(
             "--guidance",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mmgen.commands._base import Drawing
+from mmgen.commands._base import Completing, Drawing
 from mmgen.commands._fields import Input, MemberOf, OptionName
 from mmgen.commands._words import check_words
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, paths_of
@@ -16,7 +16,7 @@ __all__ = ["Plot"]
 
 
 @dataclass(frozen=True)
-class Plot(Drawing["Picture"]):
+class Plot(Completing, Drawing["Picture"]):
     """Draw one figure of a paper from your own files.
 
     Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg, steps
@@ -72,6 +72,7 @@ class Plot(Drawing["Picture"]):
             name: getattr(self, name)
             for name in (
                 "number", "sources", "targets", "metrics", "guidance", "rows", "by", "straight", "device", "seed",
+                "complete",
             )
         }  # fmt: skip
         picture, notices = draw_plot(self.name, paths, descriptions=words, **further)

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from mmgen.commands._base import Drawing
+from mmgen.commands._base import Completing, Drawing
 from mmgen.commands._fields import Input, OptionName
 from mmgen.commands._folders import expand_folders, find_reported_files
 from mmgen.settings.kinds import File, FilePath, optional_path, path_of, paths_of
@@ -14,7 +14,7 @@ __all__ = ["Report"]
 
 
 @dataclass(frozen=True)
-class Report(Drawing[Path]):
+class Report(Completing, Drawing[Path]):
     """Make one self-contained HTML page: scores beside the papers' numbers, samples, latent maps, curves, lineage.
 
     Parents, logs and the judge are found through the files' lineage. The page needs no other file and no network.
@@ -45,7 +45,8 @@ class Report(Drawing[Path]):
         check_page(output, "report", self.overwrite, *paths)
         work = make_report(
             paths, output, title=self.title, seed=self.seed, device=self.device, guidance=self.guidance,
-            command=command or self.command_line(output=output), explore=optional_path(self.explore),
+            complete=self.complete, command=command or self.command_line(output=output),
+            explore=optional_path(self.explore),
         )  # fmt: skip
         self.watch.follow(work)
         self.watch.say(f"report: {output.resolve().as_uri()}")

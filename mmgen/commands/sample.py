@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mmgen.commands._base import Drawing
+from mmgen.commands._base import Completing, Drawing
 from mmgen.commands._fields import Completions, ExistingFile, Input, OptionName, PictureSource
 from mmgen.commands._words import check_words
 from mmgen.core.errors import UsageError
@@ -25,7 +25,7 @@ _EXAMPLES = 8
 
 
 @dataclass(frozen=True)
-class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
+class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     """Draw images for a description or from other kinds of pictures, or predict what images show.
 
     Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
@@ -36,8 +36,8 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     """Model or aggregate."""
     given: Annotated[str | Mapping[str, str] | Sequence[str], OptionName(metavar="WORDS")] = ""
     """What to draw: "digit=3 scale=big", the rest unknown, or a whole caption where the model knows text, "large red
-    rubber cube left small blue metal sphere". Repeat it for several descriptions. With guidance also NOT and OR:
-    "digit=3 NOT scale=big OR digit=8"."""
+    rubber cube left small blue metal sphere". Repeat it for several descriptions. NOT and OR: "digit=3 NOT scale=big OR
+    digit=8"."""
     n: Annotated[Count | None, OptionName("--number", "-n")] = None
     """Images for each description (16 by default), or for each picture to start from (4)."""
     output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
@@ -103,8 +103,8 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         from mmgen.generation import TrainedModel, load
 
         if isinstance(self.model, TrainedModel):
-            return self.model.guided(self.guidance, self.seed)
-        loaded = load(path_of(self.model), self.device).guided(self.guidance, self.seed)
+            return self.model.completing(self.complete).guided(self.guidance, self.seed)
+        loaded = load(path_of(self.model), self.device).completing(self.complete).guided(self.guidance, self.seed)
         for notice in loaded.notices:
             self.watch.say(notice)
         if loaded.sharpener is not None and self.mean is False:

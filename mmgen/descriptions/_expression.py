@@ -1,25 +1,19 @@
 """The tree of a parsed description."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions._vocabulary import OR
 
 __all__ = ["Expression"]
-
-_MOST_BOXES = 4096
-"""Disjoint boxes that a union of alternatives may fall into."""
 
 
 @dataclass(frozen=True, eq=False)
 class Expression:
     """A parsed description by attributes: a tree of conditions ``name=value``, joined by operators such as AND and NOT.
 
-    Attributes are independent given z. A leaf allows a product of sets of values, one set for each attribute: a box.
+    A leaf allows a product of sets of values, one set for each attribute: a box.
 
     Attributes:
         words: The description as a person would type it; it is parsed into the same tree.
@@ -63,41 +57,10 @@ class Expression:
         return np.asarray(np.stack([self.codes != UNKNOWN, *restricted]).any(0))
 
     def matches(self, codes: np.ndarray) -> np.ndarray:
-        """Return bool [...]: True where the attribute codes uint8 [..., A] fit the description."""
-        each = np.arange(codes.shape[-1])
-        return np.asarray(np.stack([box[each, codes].all(-1) for box in self.boxes]).any(0))
+        """Return bool [...]: True where the attribute codes uint8 [..., A] fit the description.
 
-    @cached_property
-    def disjoint_boxes(self) -> np.ndarray:
-        """Sets of allowed values, bool [P, A, V], that do not overlap, so that their probabilities can be added.
-
-        Raises:
-            UsageError: There are too many.
+        An unknown value fits where any would.
         """
-        disjoint: list[np.ndarray] = []
-        for box in self.boxes:
-            fresh = [box]
-            for known in disjoint:
-                fresh = [part for whole in fresh for part in _subtract_box(whole, known)]
-            disjoint += fresh
-            if len(disjoint) > _MOST_BOXES:
-                raise UsageError(
-                    f"a description with {len(self.boxes)} alternatives falls into more than {_MOST_BOXES:,} parts; "
-                    f"join fewer by {OR}"
-                )
-        return np.stack(disjoint)
-
-
-def _subtract_box(box: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
-    """Split the values of ``box`` [A, V] that are not in ``other`` into boxes that do not overlap."""
-    parts, rest = [], box.copy()
-    for attribute in range(len(box)):
-        outside = rest[attribute] & ~other[attribute]
-        if outside.any():
-            part = rest.copy()
-            part[attribute] = outside
-            parts.append(part)
-        rest[attribute] &= other[attribute]
-        if not rest[attribute].any():
-            break
-    return parts
+        each, known = np.arange(codes.shape[-1]), codes != UNKNOWN
+        found = [np.where(known, box[each, np.where(known, codes, 0)], box.all(1)).all(-1) for box in self.boxes]
+        return np.asarray(np.stack(found).any(0))

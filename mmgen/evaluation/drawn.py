@@ -15,7 +15,7 @@ from mmgen.evaluation.retrieved import RetrievedPictures
 from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import DecodedPictures, decode_pictures, draw_words
 from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
-from mmgen.generation.latents import draw_latents
+from mmgen.generation.latents import draw_completions, draw_latents
 from mmgen.results.naming import RETRIEVAL
 
 if TYPE_CHECKING:
@@ -226,7 +226,8 @@ class ClassifiedPictures:
             else complete_descriptions(loaded, tokens=queries.tokens)
         )
         for start in range(0, len(queries), _QUERIES):
-            descriptions = all_descriptions[start : start + _QUERIES]
+            asked = all_descriptions[start : start + _QUERIES]
+            descriptions = draw_completions(loaded, posterior, asked, n, self.seed, have)
             z = draw_latents(loaded, posterior, descriptions, n, self.seed, have)
             pieces = decode_pictures(
                 loaded, loaded.observation.name, z, descriptions, self.seed,

@@ -91,7 +91,7 @@ def _make_posterior_density(loaded: TrainedModel, posterior: str) -> Density:
 def _make_estimated_density(loaded: TrainedModel, posterior: str) -> EstimatedDensity:
     """Return a function that computes log q(z | y) of a posterior, and its standard error if it is an estimate."""
     source, words = loaded.posteriors[posterior], description_modality(loaded)
-    return lambda z, points: source.log_density_with_error(z, source.select_words(points, words))
+    return lambda z, points: source.log_prob_with_error(z, source.select_words(points, words))
 
 
 def _make_sampler(loaded: TrainedModel, posterior: str) -> _Sampler:

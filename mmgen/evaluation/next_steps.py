@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts import Header
-from mmgen.posteriors import BALANCED
 from mmgen.results.naming import format_weight
 from mmgen.results.next_steps import NextStep, find_next_steps
 from mmgen.results.score import Score
@@ -120,10 +119,10 @@ def _draw(score: Score, path: Path, header: Header) -> str:
 
 
 def _format_guidance(score: Score) -> str:
-    """Return the guidance of a score as its option takes it: "3:balanced" or "cfg:1.5"."""
+    """Return the guidance of a score as its option takes it: "3" or "cfg:1.5"."""
     method, _, options = score.guidance_method.partition(":")
     weight = format_weight(score.guidance or 0.0)
-    return ":".join(filter(None, [weight, method] if method == BALANCED else [method, weight, options]))
+    return ":".join(filter(None, [method, weight, options]))
 
 
 def _inner(settings: Mapping[str, Any], room: str, key: str) -> Any:

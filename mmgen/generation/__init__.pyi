@@ -1,3 +1,4 @@
+from .completing import read_completions as read_completions
 from .decode import decode_pictures as decode_pictures, resolve_targets as resolve_targets
 from .descriptions import (
     batch_of_descriptions as batch_of_descriptions,
@@ -10,7 +11,7 @@ from .descriptions import (
 )
 from .draws import Draws as Draws, draw as draw
 from .encode import encode_pictures as encode_pictures
-from .latents import draw_latents as draw_latents
+from .latents import draw_completions as draw_completions, draw_latents as draw_latents
 from .loading import load as load
 from .trained_model import TrainedModel as TrainedModel
 from .translate import translate_pictures as translate_pictures

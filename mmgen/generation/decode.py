@@ -98,7 +98,7 @@ def decode_pictures(
         loaded: The model.
         modality: The image modality.
         z: From :func:`~mmgen.generation.latents.draw_latents`.
-        descriptions: The Q descriptions, which conditional decoders see.
+        descriptions: The Q descriptions, which conditional decoders see as they are completed for each draw.
         seed: Seed of the pixels.
         sampled: Whether to draw pixels besides their means.
         earlier_draws: Number of earlier draws of each description; later pixels have another random stream.
@@ -115,7 +115,7 @@ def decode_pictures(
     for rows, draws in _decoder_batches(*z.shape[:2]):
         part = z[rows, draws]
         needs_words = model.conditional_on or _sharpens(loaded, modality)
-        condition = descriptions.batch(loaded, rows, part.shape[1]) if needs_words else None
+        condition = descriptions.batch_of_draws(loaded, rows, draws) if needs_words else None
         with autocast(loaded.device, precision):
             parameters = model.decode(modality, part.flatten(0, 1), condition if model.conditional_on else None)
             means = _sharpen(loaded, modality, values.typical(parameters).float(), condition).float()

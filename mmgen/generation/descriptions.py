@@ -26,7 +26,6 @@ from mmgen.descriptions import (
     parse_caption,
     quote_value,
 )
-from mmgen.posteriors import CFG
 
 if TYPE_CHECKING:
     from mmgen.core.batch import Batch
@@ -55,18 +54,22 @@ class Descriptions:
         codes: Attribute codes uint8 [Q, A], 255 where unspecified; see :attr:`mmgen.descriptions.Expression.codes`.
         tokens: Word codes uint16 [Q, T]; None without captions.
         expressions: Trees of descriptions with operators, Q of them or none; None for a plain description.
+        completed: The whole description of each of n draws, uint8 [Q, n, A], see
+            :func:`mmgen.generation.latents.draw_completions`; None where descriptions are drawn as they are.
     """
 
     codes: np.ndarray
     tokens: np.ndarray | None = None
     expressions: tuple[Expression | None, ...] = ()
+    completed: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def __getitem__(self, rows: slice) -> "Descriptions":
         tokens = None if self.tokens is None else self.tokens[rows]
-        return Descriptions(self.codes[rows], tokens, self.expressions[rows])
+        completed = None if self.completed is None else self.completed[rows]
+        return Descriptions(self.codes[rows], tokens, self.expressions[rows], completed)
 
     def repeat(self, times: int) -> "Descriptions":
         """Return each description ``times`` times in a row; operators such as OR are dropped."""
@@ -94,6 +97,19 @@ class Descriptions:
         if self.tokens is None or text is None:
             return batch
         return batch | batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
+
+    def is_open(self, row: int) -> bool:
+        """Return True if the description in ``row`` leaves attributes open; a caption leaves none open."""
+        return self.tokens is None and (bool((self.codes[row] == UNKNOWN).any()) or self.expression(row) is not None)
+
+    def batch_of_draws(self, loaded: "TrainedModel", rows: slice, draws: slice) -> "Batch":
+        """Convert the descriptions of ``rows``, as completed for each of ``draws``, to a batch: all of the first, then
+        of the next.
+        """
+        if self.completed is None:
+            return self.batch(loaded, rows, draws.stop - draws.start)
+        whole = self.completed[rows, draws]
+        return loaded.completions.batch(whole.reshape(-1, whole.shape[-1]), str(loaded.device))
 
     def modalities(self, loaded: "TrainedModel", row: int) -> tuple[str, ...]:
         """Return the names of the modalities (attributes, text) that the description in ``row`` specifies."""
@@ -161,8 +177,8 @@ def format_description(description: "str | Mapping[str, str]") -> str:
 def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> Descriptions:
     """Parse descriptions as a person types them: all captions, or all of the form attribute=value.
 
-    A guided model understands NOT and OR; SCAN with operators understands AND, IN COMMON and IGNORE. For other models
-    AND joins the attributes of both sides.
+    NOT and OR are drawn by completion; SCAN with operators understands AND, IN COMMON and IGNORE. For other models AND
+    joins the attributes of both sides.
 
     Raises:
         UsageError: The model lacks a word or an operator, or captions and attributes are mixed.
@@ -183,8 +199,8 @@ def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> D
             raise UsageError(f"{loaded.path} has no attributes, so it draws only without a description; leave it out")
         return Descriptions(np.zeros((len(descriptions), 0), np.uint8))
     trees = [parse_words(words, info) for words in descriptions]
-    by_words = (NOT,) if loaded.guidance.method == CFG else (NOT, OR)
-    supported = frozenset(by_words if loaded.guidance else loaded.operators)
+    completed = (NOT, OR) if loaded.completes else ()
+    supported = frozenset(loaded.operators if loaded.operators and not loaded.guidance else completed)
     for tree in trees:
         _check_operators(loaded, tree, supported if loaded.operators else supported | {AND})
     expressions = tuple(tree if tree.operators & supported else None for tree in trees)
@@ -198,9 +214,10 @@ def _check_operators(loaded: "TrainedModel", tree: Expression, supported: frozen
     if not missing:
         return
     if not missing.isdisjoint((NOT, OR)):
+        way = "leave it out" if loaded.operators else f"leave --no-complete or {min(missing)} out"
         raise UsageError(
-            f"got {min(missing)} in '{tree}', which needs guidance by p(words | z); draw with --guidance 3, or leave "
-            f"{min(missing)} out"
+            f"got {min(missing)} in '{tree}', which is drawn by completing descriptions, as this posterior does not; "
+            f"{way}"
         )
     ways = [
         f"give the equivalent '{tree.meaning}'"
@@ -312,7 +329,8 @@ def check_posterior_reads(loaded: "TrainedModel", posterior: str, descriptions: 
             )
     for row in range(len(descriptions)):
         described = descriptions.modalities(loaded, row)
-        if not described or set(described) & set(reads):
+        completed = descriptions.is_open(row) and loaded.completes_words_of(posterior)
+        if not described or set(described) & set(reads) or completed:
             continue
         if not reads:
             raise UsageError(

@@ -77,6 +77,11 @@ class Draws:
         return {name: both[int(sampled)] for name, both in every.items()}
 
     @property
+    def completed(self) -> np.ndarray | None:
+        """The whole description that each image was drawn from, uint8 [Q, n, A]; None if none had open words."""
+        return self.descriptions.completed
+
+    @property
     def mismatches(self) -> np.ndarray | None:
         """Whether the classifier contradicts the description of each image, bool [Q, n]; None without a classifier."""
         if self.predicted is None:
@@ -148,7 +153,7 @@ def draw(
     """
     from mmgen.generation.decode import decode_pictures, draw_words, resolve_targets
     from mmgen.generation.inputs import check_draw_memory
-    from mmgen.generation.latents import draw_latents
+    from mmgen.generation.latents import draw_completions, draw_latents
 
     if not isinstance(descriptions, Descriptions):
         descriptions = complete_descriptions(loaded, descriptions)
@@ -167,6 +172,7 @@ def draw(
         check_classifier(loaded.attributes, classifier)
     if loaded.observation is None or names[0] != loaded.observation.name:  # the judge has learned the main one
         classifier = None
+    descriptions = draw_completions(loaded, posterior, descriptions, count, seed)
     z = draw_latents(loaded, posterior, descriptions, count, seed)
     judged = None if classifier is None else np.empty((len(descriptions), count, descriptions.codes.shape[1]), np.uint8)
     drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}

@@ -4,8 +4,10 @@ Each description has its own streams of randomness, so its draws depend neither 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from mmgen.generation.descriptions import Descriptions
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["draw_example_latents", "draw_latents", "random_stream"]
+__all__ = ["draw_completions", "draw_example_latents", "draw_latents", "random_stream"]
 
 _AT_ONCE = 16_384
 """Number of draws of a description in one batch."""
@@ -30,7 +32,7 @@ def random_stream(
 
     Args:
         seed: Seed of the draws.
-        purpose: "latents", "pixels" or "words".
+        purpose: "completions", "latents", "pixels" or "words".
         key: Key of the description, from :meth:`~mmgen.generation.descriptions.Descriptions.key`.
         earlier_draws: Number of earlier draws; later ones have another stream.
         device: Device of the stream.
@@ -39,11 +41,45 @@ def random_stream(
     return torch_generator(seed, purpose, *further, *key, device=device)
 
 
+def draw_completions(
+    loaded: "TrainedModel", posterior: str, descriptions: "Descriptions", count: int, seed: int, earlier_draws: int = 0
+) -> "Descriptions":
+    """Return descriptions with a whole one for each draw, where the posterior or the decoder reads their words.
+
+    By the law of total probability draws of z, given whole descriptions that agree with a part, are draws given the
+    part; see :class:`mmgen.posteriors.Completions`. Descriptions without open words stay as they are.
+
+    Args:
+        loaded: The model.
+        posterior: Name of one of its posteriors.
+        descriptions: The descriptions.
+        count: Number of draws of each, n.
+        seed: Seed of the draws.
+        earlier_draws: Number of earlier draws of each.
+
+    Raises:
+        UsageError: The training descriptions are gone, or none of them satisfies an expression.
+    """
+    rows = range(len(descriptions))
+    if descriptions.completed is not None or not loaded.completes_words_of(posterior):
+        return descriptions
+    if not any(descriptions.is_open(row) for row in rows):
+        return descriptions
+    device, known = str(loaded.device), loaded.completions
+    streams = [
+        random_stream(seed, "completions", descriptions.stream_key(row), earlier_draws, device=device) for row in rows
+    ]
+    completed = [
+        known.sample(descriptions.codes[row], count, streams[row], descriptions.expression(row)) for row in rows
+    ]
+    return replace(descriptions, completed=np.stack(completed))
+
+
 @torch.no_grad()
 def draw_latents(
     loaded: "TrainedModel", posterior: str, descriptions: "Descriptions", count: int, seed: int, earlier_draws: int = 0
 ) -> Tensor:
-    """Draw z [Q, n, D] from a posterior: n draws for each of Q descriptions.
+    """Draw z [Q, n, D] from a posterior: n draws for each of Q descriptions, whose open words are completed first.
 
     Descriptions are drawn one at a time, since the last digit of a flow's output depends on the batch size.
 
@@ -57,15 +93,18 @@ def draw_latents(
     """
     if loaded.guidance:  # the pool of candidates takes the seed of these draws
         loaded = loaded.guided(loaded.guidance, seed)
-    device = str(loaded.device)
+    device, source = str(loaded.device), loaded.posteriors[posterior]
+    descriptions = draw_completions(loaded, posterior, descriptions, count, seed, earlier_draws)
     drawn = []
     for row in range(len(descriptions)):
-        source = loaded.posteriors[posterior].condition_on(descriptions.expression(row))
         generator = random_stream(seed, "latents", descriptions.stream_key(row), earlier_draws, device=device)
-        words = descriptions.batch(loaded, row)
-        parts = [
-            source.sample(words, min(_AT_ONCE, count - start), generator)[:, 0] for start in range(0, count, _AT_ONCE)
-        ]
+        pieces = [slice(start, min(start + _AT_ONCE, count)) for start in range(0, count, _AT_ONCE)]
+        if source.reads and descriptions.completed is not None and descriptions.is_open(row):
+            only = slice(row, row + 1)
+            parts = [source.draw_each(descriptions.batch_of_draws(loaded, only, piece), generator) for piece in pieces]
+        else:
+            words, given = descriptions.batch(loaded, row), source.condition_on(descriptions.expression(row))
+            parts = [given.sample(words, piece.stop - piece.start, generator)[:, 0] for piece in pieces]
         drawn.append(torch.cat(parts))
     return torch.stack(drawn)
 

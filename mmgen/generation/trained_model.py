@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -25,6 +26,7 @@ from mmgen.models import Model
 from mmgen.posteriors import (
     NO_GUIDANCE,
     AnyGuidance,
+    Completions,
     Encoder,
     Fitted,
     Guidance,
@@ -62,6 +64,7 @@ class TrainedModel:
         encoder: q(z | words) of the model's inference network, without guidance; None if it reads no words.
         likelihood: p(words | z) of the model's decoders.
         guidance: Guidance of all posteriors; false for none.
+        completes: Whether open words of a description by attributes are drawn before z; see :meth:`completing`.
         sharpener: Network that adds detail to the main picture, with its file; None without one.
         posteriors: All by name, guided if ``guidance`` is set: "prior", "own" (the encoder) and the fitted one.
     """
@@ -83,10 +86,14 @@ class TrainedModel:
         self.encoder = encoder if encoder.reads else None
         self.likelihood = WordLikelihood(model, data, self.model_path)
         self.guidance = NO_GUIDANCE
+        self.completes = self.attributes is not None
         self.sharpener: TrainedSharpener | None = None
         self._guided = GuidedCache(self.likelihood)
         every = [Prior(model, self.model_path), self.encoder, fitted]
-        self.posteriors = Posteriors([each for each in every if each is not None], self.path, self.model_path)
+        completions = (lambda: self.completions) if self.completes else None
+        self.posteriors = Posteriors(
+            [each for each in every if each is not None], self.path, self.model_path, completions=completions
+        )
 
     def __repr__(self) -> str:
         about = [f"z {self.model.latent_size}", *(each.describe_size() for each in self.settings.modalities.values())]
@@ -175,6 +182,50 @@ class TrainedModel:
         parts = (part for part in (self.attributes, self.text) if part is not None)
         return tuple(part.name for part in parts if part.name in names)
 
+    @cached_property
+    def completions(self) -> Completions:
+        """Distribution of whole descriptions given a part, from the descriptions of the training examples.
+
+        Raises:
+            UsageError: The data have no attributes, or the training descriptions are gone.
+        """
+        return generation.read_completions(self)
+
+    @check_arguments
+    def completing(self, complete: bool) -> Self:
+        """Return a copy of the model that completes descriptions, as it does by default, or draws them as they are.
+
+        Args:
+            complete: Whether open words are drawn from training descriptions that agree with the given ones, and then
+                z given all words; else a posterior reads descriptions with words left open.
+
+        Raises:
+            UsageError: The model has no attributes, so that there is nothing to complete.
+        """
+        if self.attributes is None and not complete:
+            raise UsageError(
+                f"--no-complete got {self.path}, whose descriptions are whole captions, expected a model of "
+                "attributes, of which some may be left open; leave it out"
+            )
+        changed = copy.copy(self)
+        changed.completes = complete and self.attributes is not None
+        changed.posteriors = self.posteriors.completing((lambda: self.completions) if changed.completes else None)
+        return changed
+
+    def completes_words_of(self, posterior: str) -> bool:
+        """Return True if open words of descriptions are completed before draws from a posterior."""
+        return self.completes and self._can_complete(posterior)
+
+    def leaves_open(self, posterior: str) -> bool:
+        """Return True if open words of descriptions stay open in draws from a posterior that could complete them."""
+        return not self.completes and posterior in self.posteriors and self._can_complete(posterior)
+
+    def _can_complete(self, posterior: str) -> bool:
+        if self.attributes is None or not self.posteriors[posterior].completes:
+            return False
+        spelled = (self.text.name,) if self.text is not None and self.text.slots else ()
+        return bool({self.attributes.name, *spelled} & {*self.reads(posterior)})
+
     @check_arguments
     def guided(self, weight: AnyGuidance, seed: Seed = 0) -> Self:
         r"""Return a copy of the model whose posteriors are guided: their draws of z match the description more closely.
@@ -182,8 +233,8 @@ class TrainedModel:
         .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
 
         Args:
-            weight: w; 0 for no guidance; "3:balanced" also keeps the distribution of unspecified attributes; "cfg:0.5"
-                is classifier-free guidance and "gradient:1" the gradient of log p(y|z), of a fitted rectified flow.
+            weight: w; 0 for no guidance; "cfg:0.5" is classifier-free guidance and "gradient:1" the gradient of
+                log p(y|z), of a fitted rectified flow.
             seed: Seed of the candidates that posteriors without descriptions share for all descriptions.
 
         Raises:
@@ -252,14 +303,13 @@ class TrainedModel:
         """Draw images from a description; equal seeds give the images of ``mmgen sample`` and of metrics.
 
         Args:
-            description: The description; attributes left out are unknown.
+            description: The description, with NOT and OR; attributes left out are drawn as in the training data.
             n: Number of images.
             posterior: One of :attr:`posteriors`; by default the fitted one, else the encoder.
             seed: Seed of the draws.
             target: Image modality to draw; by default the main one. With the same seed all modalities have the same z.
             guidance: Weight w of p(words | z)^w; by default that of :meth:`guided`. Larger w follows the description
-                more strictly, and above 0 descriptions may have NOT and OR. "3:balanced" also keeps the distribution
-                of unspecified attributes, "3:effective=100:candidates=65536" chooses from more candidates.
+                more strictly. "3:effective=100:candidates=65536" chooses from more candidates.
 
         Returns:
             E[image | z] [n, C, H, W] in [0, 1], one z per image.
@@ -274,7 +324,7 @@ class TrainedModel:
             prior, own, aggregate
             >>> model.sample("digit=3 scale=big", n=16).shape  # doctest: +SKIP
             torch.Size([16, 1, 64, 64])
-            >>> model.sample("digit=3 NOT scale=big OR digit=8", n=4, guidance=3).shape  # doctest: +SKIP
+            >>> model.sample("digit=3 NOT scale=big OR digit=8", n=4).shape  # doctest: +SKIP
             torch.Size([4, 1, 64, 64])
         """
         model = self.guided(self.guidance if guidance is None else guidance, seed)
@@ -282,6 +332,7 @@ class TrainedModel:
         descriptions = generation.parse_descriptions(model, [generation.format_description(description)])
         source = generation.select_posterior(model, descriptions, posterior)
         check_draw_memory([self.observed[name]], n, 1, "descriptions")
+        descriptions = generation.draw_completions(model, source, descriptions, n, seed)
         z = generation.draw_latents(model, source, descriptions, n, seed)
         drawn = generation.decode_pictures(model, name, z, descriptions, seed, sampled=False)
         return torch.cat([piece.means[0] for piece in drawn])

@@ -8,6 +8,8 @@ from ._base import (
 )
 from ._before import describe_described_examples as describe_described_examples, is_finished_fit as is_finished_fit
 from ._cfg import ClassifierFree as ClassifierFree
+from ._completions import Completions as Completions, distinct_descriptions as distinct_descriptions
+from ._described_examples import read_described_codes as read_described_codes
 from ._encode import posterior_to_aggregate as posterior_to_aggregate
 from ._encoding import (
     LayeredPosterior as LayeredPosterior,
@@ -19,7 +21,6 @@ from ._encoding import (
 from ._fit import fit_aggregate as fit_aggregate, load_aggregate as load_aggregate, load_base as load_base
 from ._gradient import GradientGuided as GradientGuided
 from ._guidance import (
-    BALANCED as BALANCED,
     CFG as CFG,
     GRADIENT as GRADIENT,
     NO_GUIDANCE as NO_GUIDANCE,

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
@@ -111,6 +113,20 @@ class Aggregate(nn.Module):
         # z = shift + scale * u: densities are over latents u of zero mean and unit variance.
         self.register_buffer("shift", torch.zeros(latent.size))
         self.register_buffer("scale", torch.ones(latent.size))
+
+    def keep_descriptions(self, rows: NDArray[np.uint8], counts: NDArray[np.int64]) -> Self:
+        """Keep distinct training descriptions [N, A] and their counts [N] with the weights; return self."""
+        self.register_buffer("described_rows", torch.from_numpy(rows))
+        self.register_buffer("described_counts", torch.from_numpy(counts))
+        return self
+
+    @property
+    def descriptions(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:
+        """Distinct training descriptions uint8 [N, A] and their counts int64 [N]; None if they were not kept."""
+        if not hasattr(self, "described_rows"):
+            return None
+        rows, counts = (getattr(self, f"described_{part}").cpu().numpy() for part in ("rows", "counts"))
+        return rows, counts
 
     @property
     def operators(self) -> tuple[str, ...]:

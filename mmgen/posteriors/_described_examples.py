@@ -26,6 +26,7 @@ __all__ = [
     "DescribedExamples",
     "check_described",
     "needs_descriptions",
+    "read_described_codes",
     "training_positions",
     "examples_described_in_training",
 ]
@@ -94,6 +95,14 @@ def examples_described_in_training(model: ExperimentSettings, dataset: Dataset) 
     return DescribedExamples(
         size, None if described is None else np.sort(rows.rows[described]), uses_undescribed, share
     )
+
+
+def read_described_codes(model: ExperimentSettings, dataset: Dataset) -> NDArray[np.uint8]:
+    """Return the attribute codes uint8 [M, A] of the training examples whose description the training used."""
+    assert model.data.attributes is not None
+    described, split = examples_described_in_training(model, dataset), model.data.split
+    rows = dataset.split(split, "train") if described.rows is None else described.rows
+    return dataset.read_attributes(model.data.attributes.name, rows)
 
 
 def needs_descriptions(data: DataSettings, inputs: Sequence[str], examples: DescribedExamples) -> bool:

@@ -14,6 +14,7 @@ from mmgen.latent.space import LatentSpace
 from mmgen.models import Model
 from mmgen.posteriors._aggregate import Aggregate, Layers
 from mmgen.posteriors._base import FitParts
+from mmgen.posteriors._completions import distinct_descriptions
 from mmgen.posteriors._described_examples import (
     check_described,
     examples_described_in_training,
@@ -30,6 +31,9 @@ from mmgen.training.precision import resolve_precision
 from mmgen.training.stage import Stage, TaskParts, load_trained, run_stage
 
 __all__ = ["fit_aggregate", "load_aggregate", "load_base"]
+
+_KEPT = (np.uint8, np.int64)
+"""Types of the training descriptions and their counts in the file of a fit."""
 
 
 def fit_aggregate(
@@ -100,7 +104,10 @@ def fit_aggregate(
             is_validation = np.isin(latents.rows, split_rows(dataset, trained.data.split, "val"))
             read = [name for name in (settings.aggregate.given or "",) if name in trained.data.observed]
             others = {name: dataset.read_values(name, latents.rows) for name in read}
-        aggregate = settings.build(fitted).to(device).attach_model(model)
+        aggregate = settings.build(fitted).attach_model(model)
+        if (words := latents.columns.get("attributes")) is not None:
+            aggregate.keep_descriptions(*distinct_descriptions(words[~is_validation]))
+        aggregate.to(device)
         places = (
             training_positions(latents.rows, is_validation, settings, described_examples),
             np.flatnonzero(is_validation),
@@ -193,7 +200,11 @@ def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Head
 
     def build(header: Header, tensors: Mapping[str, Tensor]) -> tuple[FitSettings, Aggregate]:
         settings = validate(FitSettings, header.settings)
-        return settings, settings.build(_read_latent(header, len(tensors["shift"])))
+        aggregate = settings.build(_read_latent(header, len(tensors["shift"])))
+        if "described_rows" in tensors:
+            shapes = (tensors[f"described_{part}"].shape for part in ("rows", "counts"))
+            aggregate.keep_descriptions(*(np.zeros(shape, kind) for shape, kind in zip(shapes, _KEPT, strict=True)))
+        return settings, aggregate
 
     return load_trained(path, "aggregate", build, device)
 

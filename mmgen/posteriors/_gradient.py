@@ -11,13 +11,10 @@ References:
     Training-free Linear Image Inverses via Flows (Pokle et al., 2024), arXiv:2310.04432
 """
 
-import copy
-
 from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions import OPERATORS, Expression
 from mmgen.posteriors._aggregate import FlowGuidance
 from mmgen.posteriors._flow_guided import FlowGuided
 from mmgen.posteriors._guidance import Guidance
@@ -54,7 +51,6 @@ class GradientGuided(FlowGuided):
         data = likelihood.data
         parts = [part.name for part in (data.attributes, data.text) if part is not None]
         self.reads = tuple(name for name in parts if name in (*fitted.reads, *likelihood.names))
-        self._expression: Expression | None = None
 
     @property
     def weights(self) -> Weights:
@@ -71,22 +67,11 @@ class GradientGuided(FlowGuided):
         specified = self.likelihood.specified_modalities(words)
         return self.likelihood.select_modality(words, self._base.reads) if specified else None
 
-    def condition_on(self, expression: Expression | None) -> Posterior:
-        """Return the posterior of one description; NOT and OR change p(words | z), not the flow."""
-        if expression is None:
-            return self
-        if expression.operators & {*OPERATORS}:
-            return super().condition_on(expression)
-        guided = copy.copy(self)
-        guided._expression = expression
-        return guided
-
     def _steer(self, words: Batch) -> FlowGuidance:
-        self.likelihood.check_readable(self.name, self._base.reads, words, self._expression)
+        self.likelihood.check_readable(self.name, self._base.reads, words)
 
         def read(z: Tensor, rows: slice) -> Tensor:
-            value = self.likelihood.log_prob(z, words[rows], self._expression, preferred=self._base.reads)
-            return self.guidance.weight * value
+            return self.guidance.weight * self.likelihood.log_prob(z, words[rows], preferred=self._base.reads)
 
-        is_blank = self._expression is None and not self.likelihood.specified_modalities(words)
-        return FlowGuidance([(1.0, words)], None if is_blank else read, self.guidance.start, self.guidance.end)
+        specified = self.likelihood.specified_modalities(words)
+        return FlowGuidance([(1.0, words)], read if specified else None, self.guidance.start, self.guidance.end)

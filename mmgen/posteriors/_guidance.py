@@ -11,13 +11,13 @@ from mmgen.core.errors import UsageError
 from mmgen.results.naming import format_weight
 from mmgen.settings.arguments import format_value
 
-__all__ = ["BALANCED", "CFG", "GRADIENT", "MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
+__all__ = ["CFG", "GRADIENT", "MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
 
 MOST = 1e6
 """Largest weight, with which only the likeliest candidate is drawn."""
 _MOST_CANDIDATES = 2**20
 _CANDIDATES = ("effective", "candidates")
-BALANCED, CFG, GRADIENT = "balanced", "cfg", "gradient"
+CFG, GRADIENT = "cfg", "gradient"
 """Methods of guidance beside the plain one."""
 _STEERING = (CFG, GRADIENT)
 
@@ -28,20 +28,20 @@ class Guidance:
 
     Attributes:
         weight: w of p(y|z)^w, or s of classifier-free guidance; 0 for no guidance.
-        method: "" for candidates weighted by p(y|z)^w; "balanced" where unspecified attributes also keep their shares
-            (:mod:`mmgen.posteriors._balance`); "cfg" for classifier-free guidance (:mod:`mmgen.posteriors._cfg`);
-            "gradient" for that of w log p(y|z) on the path of a flow (:mod:`mmgen.posteriors._gradient`).
+        method: "" for candidates weighted by p(y|z)^w; "cfg" for classifier-free guidance
+            (:mod:`mmgen.posteriors._cfg`); "gradient" for that of w log p(y|z) on the path of a flow
+            (:mod:`mmgen.posteriors._gradient`).
         effective: Effective sample size of candidates to reach, on average over draws; None for the posterior's own.
         candidates: Largest number of candidates of each draw, smallest number of shared draws; None likewise.
         start, end: Part of the path of a flow, within 0 (noise) and 1, on which "cfg" and "gradient" act.
 
     Example:
-        >>> Guidance.parse("3:balanced").method, bool(Guidance.parse(0)), str(Guidance.parse(0.5))
-        ('balanced', False, '0.5')
+        >>> Guidance.parse(3).method, bool(Guidance.parse(0)), str(Guidance.parse(0.5))
+        ('', False, '0.5')
         >>> Guidance.parse("cfg:0.5").weight, str(Guidance.parse("cfg:1:start=0.2:end=0.8"))
         (0.5, 'cfg:1:start=0.2:end=0.8')
-        >>> str(Guidance.parse("10:balanced:effective=100:candidates=65536"))
-        '10:balanced:effective=100:candidates=65536'
+        >>> str(Guidance.parse("10:effective=100:candidates=65536"))
+        '10:effective=100:candidates=65536'
     """
 
     weight: float = 0.0
@@ -63,7 +63,6 @@ class Guidance:
         short = format_weight(self.weight)
         parts = [self.method] if self.steers else []
         parts += [short if float(short) == self.weight else repr(self.weight)]
-        parts += [BALANCED] if self.method == BALANCED else []
         parts += [f"effective={self.effective:g}"] if self.effective is not None else []
         parts += [f"candidates={self.candidates}"] if self.candidates is not None else []
         parts += [f"start={self.start:g}"] if self.start else []
@@ -72,7 +71,7 @@ class Guidance:
 
     @classmethod
     def parse(cls, value: "AnyGuidance") -> "Guidance":
-        """Parse guidance: a weight with options, such as "3:balanced", "3:effective=100:candidates=65536" or "cfg:0.5".
+        """Parse guidance: a weight with options, such as "3", "3:effective=100:candidates=65536" or "cfg:0.5".
 
         Raises:
             UsageError: The weight is not from 0 to 1,000,000, or an option is unknown.
@@ -92,13 +91,13 @@ class Guidance:
         if settings is None:
             got = ("nothing" if value == "" else value) if is_valid_type else format_value(value)
             raise UsageError(
-                f"guidance got {got}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{BALANCED}, or with an "
+                f"guidance got {got}, expected a number from 0 to {MOST:,.0f}, such as 3, or with an "
                 f"effective sample size from 1 and candidates from 1 to {_MOST_CANDIDATES:,}, such as "
                 f"3:effective=100:candidates=65536; of a rectified flow {CFG}:0.5, {GRADIENT}:1, or "
                 f"{CFG}:0.5:start=0.2:end=0.8"
             )
         if (options or steering) and not weight:
-            example = f"{steering}:0.5" if steering else f"3:{BALANCED}"
+            example = f"{steering}:0.5" if steering else f"3:{':'.join(options)}"
             raise UsageError(f"guidance got {value}, expected a weight above 0, such as {example}")
         return cls(weight, **settings)
 
@@ -109,17 +108,14 @@ def _parse_options(options: Sequence[str], steering: str, value: object) -> dict
     Raises:
         UsageError: An option is one of another method, or the part of the path is none.
     """
-    others = (BALANCED, *_CANDIDATES) if steering else ("start", "end")
+    others = _CANDIDATES if steering else ("start", "end")
     if foreign := [name for name in (option.partition("=")[0] for option in options) if name in others]:
-        method = f"weights without a method, such as 3:{BALANCED}" if steering else f"{CFG} and {GRADIENT}"
+        method = "weights without a method, such as 3" if steering else f"{CFG} and {GRADIENT}"
         raise UsageError(f"guidance got {value}, but {foreign[0]} is an option of {method}; leave it out")
     settings: dict[str, Any] = {"method": steering} if steering else {}
     ranges = {"start": (0.0, 1.0), "end": (0.0, 1.0)} if steering else dict.fromkeys(_CANDIDATES, (1, _MOST_CANDIDATES))
     for option in options:
         name, _, text = option.partition("=")
-        if option == BALANCED and not steering and "method" not in settings:
-            settings["method"] = BALANCED
-            continue
         try:
             number = int(text) if name == "candidates" else float(text)
             low, high = ranges[name]
@@ -138,7 +134,7 @@ def _parse_options(options: Sequence[str], steering: str, value: object) -> dict
 NO_GUIDANCE = Guidance()
 
 AnyGuidance = Annotated[Guidance | float | str, SkipValidation]
-"""Guidance as users type it: 3, "3", "3:balanced", "cfg:0.5" or "gradient:1"; see :meth:`Guidance.parse`."""
+"""Guidance as users type it: 3, "3", "cfg:0.5" or "gradient:1"; see :meth:`Guidance.parse`."""
 
 
 def parse_guidance(values: AnyGuidance | Sequence[AnyGuidance]) -> list[Guidance]:

@@ -6,8 +6,9 @@ q is any density that latents can be drawn from: fitted to the aggregate or to t
 q(z|y), the prior p(z), or a learned prior q(z). w = 0 leaves it as it is; under p(z), w = 1 is the model's own p(z|y).
 
 Draws are by self-normalised importance resampling: of M candidates from q one is taken with probability proportional to
-p(y|z)^w, and as M grows it has the density q_w. Attributes that are not given are left out of p(y|z); balanced
-guidance keeps their shares (:mod:`mmgen.posteriors._balance`).
+p(y|z)^w, and as M grows it has the density q_w. It acts on whole descriptions: words that are left open are drawn
+first (:mod:`mmgen.posteriors._completions`), so that they keep their shares. Where a description stays partial, its
+open words are left out of p(y|z).
 
 References:
     Latent Constraints: Learning to Generate Conditionally from Unconditional Generative Models (Engel, Hoffman,
@@ -17,20 +18,16 @@ References:
     Diffusion Models Beat GANs on Image Synthesis (Dhariwal, Nichol, 2021), arXiv:2105.05233
 """
 
-import copy
 import math
 
 import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
-from mmgen.descriptions import OPERATORS, Expression
-from mmgen.posteriors._balance import Balance, Candidates, description_key
 from mmgen.posteriors._candidates import Resampled, SharedDraws, log_mean_weight, resample
 from mmgen.posteriors._counts import CandidateStatistics
-from mmgen.posteriors._guidance import BALANCED, Guidance
+from mmgen.posteriors._guidance import Guidance
 from mmgen.posteriors._likelihood import WordLikelihood
 from mmgen.posteriors._posterior import GuidedPosterior, Posterior
 from mmgen.results.naming import GuidanceReport, Weights
@@ -56,16 +53,13 @@ class Guided(GuidedPosterior):
     Args:
         base: The posterior to guide.
         likelihood: p(words | z) of the model.
-        guidance: w > 0, the number of candidates, and whether unspecified attributes keep their shares.
-        seed: Seed of the shared draws, if the base reads no description, and of the draws for balancing.
+        guidance: w > 0, and the number of candidates.
+        seed: Seed of the shared draws, if the base reads no description.
         pools: Cache of draws from unconditional densities, shared by all weights of guidance.
 
     Attributes:
         effective: Effective sample size of candidates to reach.
         candidates: Largest number of candidates.
-
-    Raises:
-        UsageError: Balance is requested, but the model generates no attributes or the base was fitted with guidance.
     """
 
     def __init__(
@@ -77,15 +71,10 @@ class Guided(GuidedPosterior):
         pools: Pools | None = None,
     ) -> None:
         self._base, self.likelihood, self.guidance = base, likelihood, guidance
-        self.name, self.size, self.is_fitted = base.name, base.size, base.is_fitted
+        self.name, self.size, self.is_fitted, self.completes = base.name, base.size, base.is_fitted, base.completes
         data = likelihood.data
         parts = [part.name for part in (data.attributes, data.text) if part is not None]
         self.reads = tuple(name for name in parts if name in (*base.reads, *likelihood.names))
-        if guidance.method == BALANCED and base.weights.get("guidance"):
-            raise UsageError(
-                f"balanced guidance got posterior '{base.name}', which was fitted with guidance and has lost the "
-                "shares to keep; balance the plain q_agg, or guide this one without :balanced"
-            )
         self._seed = seed
         self._pools = {} if pools is None else pools
         few = None if base.is_unconditional or guidance.effective or guidance.candidates else base.few_candidates
@@ -93,47 +82,36 @@ class Guided(GuidedPosterior):
         self.candidates = guidance.candidates or few or _CANDIDATES
         self._statistics = CandidateStatistics(guidance, self.effective, self.candidates, base.is_unconditional)
         self._normalisers: dict[bytes, tuple[float, float]] = {}
-        self._balance = Balance(likelihood, self._draw_candidates) if guidance.method == BALANCED else None
-        self._expression: Expression | None = None
 
     @property
     def weights(self) -> Weights:
         # A posterior fitted with guidance and guided again has the sum of both weights.
         weights = self.unguided.weights
         weights["guidance"] = self.guidance.weight + weights.get("guidance", 0.0)
-        if self.guidance.method:
-            weights["method"] = self.guidance.method
         return weights
 
     @property
     def report(self) -> GuidanceReport:
         """Settings of guidance, and warnings about the draws so far."""
-        notices = [*self._statistics.notices, self._balance.notice if self._balance is not None else ""]
-        weights = self.weights
-        notice = "; ".join(filter(None, notices))
-        return GuidanceReport(self.base, weights["guidance"], notice, weights.get("text_weight"), self.guidance.method)
+        weights, notice = self.weights, "; ".join(self._statistics.notices)
+        return GuidanceReport(self.base, weights["guidance"], notice, weights.get("text_weight"))
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
-        """Effective sample sizes of candidates, and measures of balance, over all descriptions so far."""
-        return self._statistics.diagnostics | (self._balance.diagnostics if self._balance is not None else {})
-
-    def condition_on(self, expression: Expression | None) -> Posterior:
-        """Return the guided posterior of one description; NOT and OR change p(words | z), not the posterior it starts
-        from.
-        """
-        if expression is None:
-            return self
-        if expression.operators & {*OPERATORS}:
-            return super().condition_on(expression)
-        guided = copy.copy(self)  # what it counts and has drawn stays shared
-        guided._expression = expression
-        return guided
+        """Effective sample sizes of candidates over all descriptions so far."""
+        return self._statistics.diagnostics
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         return torch.cat(
             [self._draw_for_description(words[slice(b, b + 1)], n, generator) for b in range(words.size)], 1
         )
+
+    def draw_each(self, words: Batch, generator: torch.Generator | None) -> Tensor:
+        codes = torch.cat([each.flatten(1) for each in self.likelihood.codes(words).values()], 1)
+        distinct, of = codes.unique(dim=0, return_inverse=True)
+        places = [(of == number).nonzero().flatten() for number in range(len(distinct))]
+        z = [self._draw_for_description(words[rows[:1]], len(rows), generator)[:, 0] for rows in places]
+        return torch.cat(z)[torch.cat(places).argsort()]
 
     def log_density(self, z: Tensor, words: Batch) -> Tensor:
         """Return log q_w(z | words) [..., B] in nats, up to the error of :meth:`normaliser`.
@@ -153,6 +131,7 @@ class Guided(GuidedPosterior):
     def log_density_cost(self) -> float:
         return self.unguided.log_density_cost
 
+    @torch.no_grad()
     def log_weight(self, z: Tensor, words: Batch, parameters: Tensor | None = None) -> Tensor:
         """Return the log of the factor by which guidance multiplies the posterior, without its normaliser, in nats and
         fp64.
@@ -165,7 +144,8 @@ class Guided(GuidedPosterior):
         Returns:
             [..., B], or [K].
         """
-        return self._log_weight(z, words, self._expression, parameters)
+        log_words = self.likelihood.log_prob(z, words, parameters, self.unguided.reads)
+        return self.guidance.weight * log_words.double()
 
     def find_guiding_modality(self, words: Batch) -> str | None:
         """Return the name of the modality y whose p(y|z) guides; None for empty descriptions."""
@@ -199,18 +179,17 @@ class Guided(GuidedPosterior):
     @torch.no_grad()
     def _draw_for_description(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         """Draw z [n, 1, D] of one description."""
-        expression, base = self._expression, self.unguided
-        specified = self.likelihood.specified_modalities(words)
-        if expression is None and not specified:
+        base = self.unguided
+        if not self.likelihood.specified_modalities(words):
             return base.draw(words, n, generator)  # p(nothing | z) = 1
-        self.likelihood.check_readable(base.name, base.reads, words, expression)
+        self.likelihood.check_readable(base.name, base.reads, words)
         chosen: Resampled
         if base.is_unconditional:
-            chosen = self._shared_draws.resample(self._shared_weights(words, expression), n, generator)
+            chosen = self._shared_draws.resample(self._shared_weights(words), n, generator)
         else:
             chosen = resample(
                 lambda count: base.draw(words, count, generator)[:, 0],
-                lambda z: self._log_weight(z, words, expression),
+                lambda z: self.log_weight(z, words),
                 n,
                 self.effective,
                 _LATENTS,
@@ -219,26 +198,6 @@ class Guided(GuidedPosterior):
             )
         self._statistics.add(chosen, n)
         return chosen.z[:, None]
-
-    @torch.no_grad()
-    def _log_weight(
-        self, z: Tensor, words: Batch, expression: Expression | None, parameters: Tensor | None = None
-    ) -> Tensor:
-        likelihood = self.likelihood
-        if self._balance is not None:
-            name = likelihood.require_attributes().name
-            specified = likelihood.specified_modalities(words)
-            if expression is None and specified and name not in specified:
-                raise UsageError(
-                    "balanced guidance got a caption, expected attributes, of which some may be left out; describe by "
-                    "attributes, or guide without :balanced"
-                )
-            if parameters is None:  # decoded once for both terms
-                with torch.autocast(z.device.type, enabled=False):
-                    parameters = likelihood.model.decode(name, z)
-        log_words = likelihood.log_prob(z, words, expression, parameters, self.unguided.reads)
-        weight = self.guidance.weight * log_words.double()
-        return weight if self._balance is None else weight + self._balance(z, words, expression, parameters)
 
     @property
     def _shared_draws(self) -> SharedDraws:
@@ -272,41 +231,19 @@ class Guided(GuidedPosterior):
             pool.logits[name] = torch.cat(parts)
         return pool.logits[name]
 
-    @torch.no_grad()
-    def _shared_weights(self, words: Batch, expression: Expression | None) -> Tensor:
+    def _shared_weights(self, words: Batch) -> Tensor:
         """Return log weights [P] of the pool of draws for one description."""
-        pool, likelihood = self._shared_draws, self.likelihood
-        name = likelihood.select_modality(words) if expression is None else likelihood.require_attributes().name
-        known = self._shared_logits(name) if likelihood.is_attributes(name) else None
+        pool, name = self._shared_draws, self.likelihood.select_modality(words)
+        known = self._shared_logits(name) if self.likelihood.is_attributes(name) else None
         parts = []
         for start in range(0, len(pool.z), _LATENTS):
             rows = slice(start, start + _LATENTS)
-            logits = None if known is None else known[rows]
-            parts.append(self._log_weight(pool.z[rows], words, expression, logits))
+            parts.append(self.log_weight(pool.z[rows], words, None if known is None else known[rows]))
         return torch.cat(parts)
-
-    @torch.no_grad()
-    def _draw_candidates(self, words: Batch, expression: Expression | None, count: int) -> Candidates:
-        """Draw ``count`` latents for balancing a description, or return the pool of draws."""
-        z, logits = None, None
-        reads = self.unguided.reads
-        if self.unguided.is_unconditional:
-            z, logits = self._shared_draws.z, self._shared_logits(self.likelihood.require_attributes().name)
-        else:
-            key = description_key(self.likelihood, words, expression)
-            generator = torch_generator(self._seed, "balance", self.name, key, device=str(words.device))
-            parts = [min(_LATENTS, count - start) for start in range(0, count, _LATENTS)]
-            z = torch.cat([self.unguided.draw(words, part, generator)[:, 0] for part in parts])
-        log_words = self.likelihood.log_prob(z, words, expression, logits, reads).double()
-        likelihood_of_base = torch.zeros_like(log_words)
-        if reads and self.likelihood.specified_modalities(words):
-            likelihood_of_base = self.likelihood.log_prob(z, words, None, logits, reads).double()
-        return Candidates(z, self.guidance.weight * log_words, log_words - likelihood_of_base, log_words, logits)
 
     def _log_normalisers(self, words: Batch) -> list[tuple[bytes, tuple[float, float]]]:
         """Return a key of each description, with log Z_w and its standard error."""
-        expression = self._expression
-        name = self.find_guiding_modality(words) if expression is None else self.likelihood.require_attributes().name
+        name = self.find_guiding_modality(words)
         pairs = []
         for row in range(words.size):
             if name is None:
@@ -314,7 +251,7 @@ class Guided(GuidedPosterior):
                 continue
             description = words[slice(row, row + 1)]
             codes = b"".join(part.cpu().numpy().tobytes() for part in self.likelihood.codes(description).values())
-            key = name.encode() + codes + (b"" if expression is None else repr(expression.key).encode())
+            key = name.encode() + codes
             if key not in self._normalisers:
                 self._normalisers[key] = self._estimate_normaliser(description, name, key)
             pairs.append((key, self._normalisers[key]))
@@ -322,10 +259,10 @@ class Guided(GuidedPosterior):
 
     @torch.no_grad()
     def _estimate_normaliser(self, description: Batch, name: str, key: bytes) -> tuple[float, float]:
-        if self._expression is None and not description.present[name].any():
+        if not description.present[name].any():
             return 0.0, 0.0
         generator = torch_generator(self._seed, "normaliser", self.name, key.hex(), device=str(description.device))
-        parts = [self._shared_weights(description, self._expression)] if self.unguided.is_unconditional else []
+        parts = [self._shared_weights(description)] if self.unguided.is_unconditional else []
         count_so_far = sum(len(part) for part in parts)
         needed = max(count_so_far, _FIRST_NORMALISER)
         while True:

@@ -1,6 +1,5 @@
 """p(words | z) of the model's own decoders of words."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,28 +8,9 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions import Expression
-from mmgen.modalities.attributes import Attributes
 from mmgen.models import DataSettings, Model
 
-__all__ = ["WordLikelihood", "log_prob_of_expression"]
-
-
-def log_prob_of_expression(modality: Attributes, logits: Tensor, expression: Expression) -> Tensor:
-    r"""Return log p(expression | z) [...] in nats and fp64 from attribute logits [..., S], attributes being independent
-    given z.
-
-    .. math:: \log \sum_{parts} \prod_k \sum_{v \in part_k} p(y_k = v \mid z)
-    """
-    table = modality.log_probabilities(logits).double()  # [..., A, V]
-    total: Tensor | None = None
-    for box in expression.disjoint_boxes:
-        allowed = torch.from_numpy(box).to(logits.device)
-        rows = (~allowed).any(1).nonzero().flatten()
-        sums = table[..., rows, :].masked_fill(~allowed[rows], -math.inf).logsumexp(-1)
-        product = sums.sum(-1)
-        total = product if total is None else torch.logaddexp(total, product)
-    return table.new_full(logits.shape[:-1], -math.inf) if total is None else total
+__all__ = ["WordLikelihood"]
 
 
 class WordLikelihood:
@@ -56,16 +36,13 @@ class WordLikelihood:
         parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
         return tuple(name for name in parts if name in words.values and bool(words.present[name].any()))
 
-    def check_readable(
-        self, posterior: str, reads: Sequence[str], words: Batch, expression: Expression | None = None
-    ) -> None:
+    def check_readable(self, posterior: str, reads: Sequence[str], words: Batch) -> None:
         """Refuse descriptions by attributes for a guided posterior that reads whole captions.
 
         Args:
             posterior: Name of the posterior, for the message.
             reads: Modalities that it reads.
             words: The descriptions.
-            expression: Negation and alternatives, in place of ``words``.
 
         Raises:
             UsageError: It reads captions, and there are none.
@@ -73,7 +50,7 @@ class WordLikelihood:
         text, specified = self.data.text, self.specified_modalities(words)
         if text is not None and tuple(reads) == (text.name,) and text.name not in specified:
             raise UsageError(
-                f"posterior '{posterior}' reads whole captions, but got '{expression or ' and '.join(specified)}'; "
+                f"posterior '{posterior}' reads whole captions, but got '{' and '.join(specified)}'; "
                 "use --posterior prior, or a posterior fitted with --given attributes or nothing"
             )
 
@@ -98,26 +75,6 @@ class WordLikelihood:
             )
         return next((name for name in preferred if name in able), able[0])
 
-    def require_attributes(
-        self, subject: str = "NOT and OR need", advice: str = "describe without NOT and OR"
-    ) -> Attributes:
-        """Return the attributes that the model generates, or raise an error that names ``subject`` and ``advice``.
-
-        Args:
-            subject: Beginning of the error message, such as "NOT and OR need".
-            advice: End of the error message: the next step.
-
-        Raises:
-            UsageError: The model generates no attributes.
-        """
-        info = self.data.attributes
-        modality = self.model.modalities.get(info.name) if info is not None else None
-        if not isinstance(modality, Attributes):
-            raise UsageError(
-                f"{subject} p(attributes | z), but {self.path} generates {' and '.join(self.names)} alone; {advice}"
-            )
-        return modality
-
     def is_attributes(self, name: str) -> bool:
         """Return True if the modality ``name`` is the attributes of the data."""
         return self.data.attributes is not None and name == self.data.attributes.name
@@ -127,7 +84,7 @@ class WordLikelihood:
         parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
         selected = words.select(parts)
         return {
-            name: torch.where(selected.present[name].reshape(1, -1), selected.values[name], -1)
+            name: torch.where(selected.present[name].reshape(words.size, -1), selected.values[name], -1)
             for name in selected.values
         }
 
@@ -135,7 +92,6 @@ class WordLikelihood:
         self,
         z: Tensor,
         words: Batch,
-        expression: Expression | None = None,
         parameters: Tensor | None = None,
         preferred: Sequence[str] = (),
     ) -> Tensor:
@@ -144,38 +100,20 @@ class WordLikelihood:
         Args:
             z: Latents.
             words: The B descriptions.
-            expression: Negation and alternatives, in place of ``words``.
             parameters: Output of the decoder of attributes for z, if known; not used for a caption.
             preferred: Modalities that the guided posterior reads.
 
         Raises:
             UsageError: The model has no p(y | z) for these descriptions.
         """
-        if expression is None and not self.specified_modalities(words):
+        if not self.specified_modalities(words):
             return z.new_zeros(z.shape[:-1])
-        name = self.select_modality(words, preferred) if expression is None else self.require_attributes().name
+        name = self.select_modality(words, preferred)
         with torch.autocast(z.device.type, enabled=False):
             alone = z.dim() == 2
             if parameters is None or not self.is_attributes(name):
                 parameters = self.model.decode(name, z)
             if alone:
                 parameters = parameters[:, None]
-            if expression is not None:
-                value = log_prob_of_expression(self.require_attributes(), parameters, expression)
-            else:
-                value = self.model.modalities[name].log_prob(parameters, words.values[name], words.present[name])
+            value = self.model.modalities[name].log_prob(parameters, words.values[name], words.present[name])
             return value[:, 0] if alone else value
-
-    def value_probabilities(self, z: Tensor, positions: Sequence[int], parameters: Tensor | None = None) -> Tensor:
-        """Return p(a_k = v | z) [..., S] in fp64 for all S values v of the attributes at ``positions``.
-
-        Args:
-            z: Latents [..., D].
-            positions: Indices of the attributes.
-            parameters: Output of the decoder of attributes for z, if known.
-        """
-        modality = self.require_attributes()
-        with torch.autocast(z.device.type, enabled=False):
-            logits = self.model.decode(modality.name, z) if parameters is None else parameters
-            table = modality.log_probabilities(logits).double().exp()
-            return torch.cat([table[..., k, : modality.sizes[k]] for k in positions], -1)

@@ -112,6 +112,7 @@ class Fitted(Posterior):
         condition = aggregate.condition
         self.reads = () if condition is None else (condition.name,)
         self.operators = aggregate.operators
+        self.completes = name != "scan"
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         if self.is_unconditional:

@@ -1,19 +1,23 @@
 """The interface of posteriors: densities over z, conditioned on descriptions."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 import mmgen.posteriors
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
-from mmgen.descriptions import Expression
+from mmgen.descriptions import OPERATORS, Expression
 from mmgen.posteriors._arrays import latents_from
+from mmgen.posteriors._completions import Completions
 from mmgen.posteriors._guidance import Guidance
 from mmgen.results.naming import (
     GuidanceReport,
@@ -31,6 +35,10 @@ __all__ = ["SLOW", "GuidedPosterior", "Posterior", "Posteriors"]
 
 SLOW = 1e8
 """Floating-point operations of a log density from which many of them take long."""
+_COUNTED, _ESTIMATED = 1024, 256
+"""Largest number of whole descriptions in a mixture that is summed, and number of draws that estimate a larger one."""
+_TOGETHER = 64
+"""Whole descriptions whose densities are computed together."""
 
 
 class Posterior(ABC):
@@ -42,6 +50,8 @@ class Posterior(ABC):
         reads: Modalities of a description that change the density, attributes before text; empty for p(z).
         is_fitted: Whether it was fitted after training.
         operators: Operators between descriptions that it has networks for, such as AND.
+        completes: Whether open words of a description may be drawn first; False where an open word has a meaning of
+            its own, as in SCAN.
     """
 
     name: str
@@ -49,20 +59,31 @@ class Posterior(ABC):
     reads: tuple[str, ...] = ()
     is_fitted: bool = False
     operators: tuple[str, ...] = ()
+    completes: bool = True
+    _find_completions: Callable[[], Completions] | None = None
+    _expression: Expression | None = None
 
     @check_arguments
     def sample(self, words: Batch, n: Count, generator: torch.Generator | None = None) -> Tensor:
-        """Draw z [n, B, D]: n draws for each of B descriptions.
+        """Draw z [n, B, D]: n draws for each of B descriptions, whose open words are drawn first.
 
         Raises:
             UsageError: The posterior does not read these modalities, or the draws do not fit into memory.
         """
         check_memory(4 * self.size * n * words.size, f"{n:,} draws of {words.size:,} descriptions", "use fewer")
-        return self.draw(words, n, generator)
+        codes = self._open_codes(words)
+        if codes is None:
+            return self.draw(words, n, generator)
+        known = self.completions
+        drawn = []
+        for part in codes:
+            whole = known.sample(part, n, generator, self._expression)
+            drawn.append(self.draw_each(known.batch(whole, str(words.device)), generator))
+        return torch.stack(drawn, 1)
 
     @check_arguments
     def log_prob(self, z: object, words: Batch) -> Tensor:
-        """Return log q(z | words) [..., B] in nats for z [..., B, D].
+        """Return log q(z | words) [..., B] in nats for z [..., B, D]; with open words the log of the mixture.
 
         Raises:
             UsageError: The posterior does not read these modalities, or z has another shape.
@@ -72,18 +93,89 @@ class Posterior(ABC):
         if z.dim() < 2 or z.shape[-2] not in (1, words.size):
             expected = f"[..., {words.size}, {self.size}]"
             raise UsageError(f"z got shape {list(z.shape)} for {words.size:,} descriptions, expected {expected}")
-        return self.log_density(z, words)
+        return self.log_prob_with_error(z, words)[0]
+
+    def log_prob_with_error(self, z: Tensor, words: Batch) -> tuple[Tensor, Tensor | None]:
+        """Return log q(z | words) [..., B] in nats, and its standard errors [..., B]; None where it is exact.
+
+        Of more than 1,024 whole descriptions that agree with a part, 256 are drawn for an estimate.
+        """
+        codes = self._open_codes(words)
+        if codes is None:
+            return self.log_density_with_error(z, words)
+        z = z.expand(*z.shape[:-2], words.size, z.shape[-1])
+        parts = [self._log_mixture(z[..., row, :], part) for row, part in enumerate(codes)]
+        values, errors = (torch.stack(each, -1) for each in zip(*parts, strict=True))
+        return values, errors if bool(errors.any()) else None
+
+    def _log_mixture(self, z: Tensor, codes: NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
+        """Return the log density [...] of a part of a description [A] at z [..., D], and its standard errors."""
+        known = self.completions
+        whole, shares = known.complete(codes, self._expression)
+        counted = len(whole) <= _COUNTED
+        if not counted:
+            generator = torch.Generator().manual_seed(0)
+            whole, shares = known.sample(codes, _ESTIMATED, generator, self._expression), np.full(_ESTIMATED, 1.0)
+            shares /= len(whole)
+        values, errors = [], []
+        for start in range(0, len(whole), _TOGETHER):
+            words = known.batch(whole[start : start + _TOGETHER], str(z.device))
+            value, error = self.log_density_with_error(z.unsqueeze(-2), words)
+            values.append(value.double())
+            errors.append(torch.zeros_like(values[-1]) if error is None else error.double())
+        value, error = torch.cat(values, -1), torch.cat(errors, -1)
+        weights = torch.from_numpy(shares).to(value.device)
+        total = (value + weights.log()).logsumexp(-1)
+        parts = (value - total.unsqueeze(-1)).exp()  # densities of whole descriptions beside that of the part
+        variance = (weights * parts * error).square().sum(-1)
+        if not counted:
+            variance = variance + (parts - 1).square().mean(-1) / (len(whole) - 1)
+        return total.to(z.dtype), variance.sqrt().to(z.dtype)
+
+    def _open_codes(self, words: Batch) -> NDArray[np.uint8] | None:
+        """Return the codes [B, A] of descriptions that leave words open; None if there is nothing to complete."""
+        if self._find_completions is None or not self.completes or not self.reads:
+            return None
+        if self._expression is not None:
+            return np.stack([self._expression.codes] * words.size)
+        if all(bool(words.present[name].all()) for name in words.values):
+            return None  # before training descriptions are read
+        return self.completions.open_codes(words, self.reads)
+
+    @property
+    def completions(self) -> Completions:
+        """Distribution of whole descriptions, from which open words are drawn.
+
+        Raises:
+            UsageError: The training descriptions cannot be read.
+        """
+        assert self._find_completions is not None, "this posterior completes no descriptions"
+        return self._find_completions()
+
+    def completing(self, find: Callable[[], Completions] | None) -> Self:
+        """Return this posterior, which completes descriptions by what ``find`` returns; None for as they are given."""
+        if find is self._find_completions:
+            return self
+        changed = copy.copy(self)
+        changed._find_completions = find
+        return changed
 
     @abstractmethod
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        """Draw z as :meth:`sample` does, without checks of arguments."""
+        """Draw z as :meth:`sample` does, of descriptions as they are, without checks of arguments."""
+
+    def draw_each(self, words: Batch, generator: torch.Generator | None) -> Tensor:
+        """Draw z [B, D]: one draw for each of B descriptions as they are, of which many may be equal."""
+        return self.draw(words, 1, generator)[0]
 
     @abstractmethod
     def log_density(self, z: Tensor, words: Batch) -> Tensor:
-        """Return log q(z | words) as :meth:`log_prob` does, without checks of arguments."""
+        """Return log q(z | words) as :meth:`log_prob` does, of descriptions as they are, without checks of
+        arguments.
+        """
 
     def log_density_with_error(self, z: Tensor, words: Batch) -> tuple[Tensor, Tensor | None]:
-        """Return log q(z | words) [..., B] in nats, and its standard errors [..., B]; None where it is exact."""
+        """Return the log density of descriptions as they are, and its errors as :meth:`log_prob_with_error` does."""
         return self.log_density(z, words), None
 
     @property
@@ -151,10 +243,14 @@ class Posterior(ABC):
         """
         if expression is None:
             return self
-        raise UsageError(
-            f"posterior '{self.name}' got '{expression}', expected a description by attribute=value alone; use "
-            "guidance, or describe without operators"
-        )
+        if expression.operators & {*OPERATORS} or self._find_completions is None or not self.completes:
+            raise UsageError(
+                f"posterior '{self.name}' got '{expression}', expected a description by attribute=value alone, since "
+                "it completes no descriptions; describe without operators"
+            )
+        conditioned = copy.copy(self)
+        conditioned._expression = expression
+        return conditioned
 
 
 class GuidedPosterior(Posterior):
@@ -214,6 +310,7 @@ class Posteriors(Mapping[str, Posterior]):
         model_path: The model's checkpoint, for messages.
         guide: Converts each posterior to a guided one; None for no guidance.
         fitted_only: Whether the fitted posterior alone can be guided so.
+        completions: Returns the distribution by which descriptions are completed; None for as they are given.
     """
 
     _SYNONYMS: ClassVar[Mapping[str, str]] = {"encoder": "own"}
@@ -225,11 +322,12 @@ class Posteriors(Mapping[str, Posterior]):
         model_path: Path,
         guide: Callable[[Posterior], Posterior] | None = None,
         fitted_only: bool = False,
+        completions: Callable[[], Completions] | None = None,
     ) -> None:
         self._every = tuple(members)
         self._members = {member.name: member for member in members if member.is_fitted or not fitted_only}
         self._path, self._model_path = path, model_path
-        self._guide = guide
+        self._guide, self._fitted_only, self._completions = guide, fitted_only, completions
 
     def __getitem__(self, name: str) -> Posterior:
         """Return the posterior called ``name``.
@@ -240,7 +338,7 @@ class Posteriors(Mapping[str, Posterior]):
         member = self._members.get(self._SYNONYMS.get(name, name))
         if member is None:
             raise self._unknown_posterior(name)
-        return member if self._guide is None else self._guide(member)
+        return (member if self._guide is None else self._guide(member)).completing(self._completions)
 
     def __contains__(self, name: object) -> bool:
         return self._SYNONYMS.get(str(name), name) in self._members
@@ -263,11 +361,15 @@ class Posteriors(Mapping[str, Posterior]):
         """Return these posteriors, or only the fitted one, each changed by the function ``guide``; None removes
         guidance.
         """
-        return type(self)(self._every, self._path, self._model_path, guide, fitted_only)
+        return type(self)(self._every, self._path, self._model_path, guide, fitted_only, self._completions)
+
+    def completing(self, completions: Callable[[], Completions] | None) -> Self:
+        """Return these posteriors, which complete descriptions by ``completions``; None for as they are given."""
+        return type(self)(self._every, self._path, self._model_path, self._guide, self._fitted_only, completions)
 
     def unguided(self, name: str) -> Posterior:
         """Return the posterior called ``name`` without guidance, also one that cannot be guided."""
-        return type(self)(self._every, self._path, self._model_path)[name]
+        return type(self)(self._every, self._path, self._model_path, completions=self._completions)[name]
 
     def _unknown_posterior(self, name: str) -> UsageError:
         """Return the error for a name that no posterior has."""

@@ -132,8 +132,8 @@ def _parse_guidance(value: Any) -> Any:
     """Convert a setting to a weight above 0, or refuse it."""
     if isinstance(value, str) and ":" in value:
         raise ValueError(
-            f"got {value!r}, expected a number without options, such as 3; a fit cannot be balanced, but draws of "
-            "mmgen sample and eval can; set the number of candidates by --set aggregate.target.candidates"
+            f"got {value!r}, expected a number without options, such as 3; set the number of "
+            "candidates by --set aggregate.target.candidates"
         )
     try:
         number = math.nan if isinstance(value, bool) else float(value)

@@ -49,7 +49,7 @@ class Row:
 
     Attributes:
         name: Common part of the names of the runs.
-        posterior: Name of the posterior, with its weight: "q_agg guided (w = 3, balanced)".
+        posterior: Name of the posterior, with its weight: "q_agg guided (w = 3)".
         title: Name and explanation of the posterior.
         guidance: Weight of guidance; 0 for none.
         guidance_method: Method of guidance, as in a score.

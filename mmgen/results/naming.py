@@ -87,16 +87,15 @@ def posterior_name(
             name. For a guided posterior, the name of its base.
         text_weight: For "true", the weight of log p(y|z) in its fit; None if not recorded.
         guidance: The power of p(y|z) that tilts it; 0 for none.
-        method: Method of guidance: "" for p(y|z)^w, "balanced" where unspecified attributes also keep their shares,
-            "cfg" for classifier-free guidance and "gradient" for that of p(y|z) on the path of a flow, perhaps with
-            the part of the path: "cfg:start=0.2:end=0.8".
+        method: Method of guidance: "" for p(y|z)^w, "cfg" for classifier-free guidance and "gradient" for that of
+            p(y|z) on the path of a flow, perhaps with the part of the path: "cfg:start=0.2:end=0.8".
         given: Kind of description that a fitted posterior is conditioned on: "nothing" for q(z).
 
     Example:
         >>> posterior_name("true", 300.0), posterior_name("true", 1.0)
         ('q_true(w = 300)', 'q_true(w = 1), exact')
-        >>> posterior_name("aggregate"), posterior_name("learned prior", guidance=3.0, method="balanced")
-        ('q_agg', 'q(z) guided (w = 3, balanced)')
+        >>> posterior_name("aggregate"), posterior_name("learned prior", guidance=3.0)
+        ('q_agg', 'q(z) guided (w = 3)')
         >>> posterior_name("aggregate", guidance=0.5, method="cfg")
         'q_agg guided (cfg 0.5)'
     """
@@ -109,7 +108,7 @@ def posterior_name(
 
 
 def guidance_label(weight: float, method: str = "") -> str:
-    """Format weight and method of guidance for a posterior's name: "w = 3", "w = 3, balanced" or "cfg 0.5".
+    """Format weight and method of guidance for a posterior's name: "w = 3" or "cfg 0.5".
 
     Example:
         >>> guidance_label(1.0, "cfg:start=0.2:end=0.8")
@@ -118,7 +117,6 @@ def guidance_label(weight: float, method: str = "") -> str:
     name, *options = method.split(":")
     steers = name in ("cfg", "gradient")
     first = f"{name} {format_weight(weight)}" if steers else f"w = {format_weight(weight)}"
-    options = options if steers or not name else [name]
     return ", ".join([first, *(option.replace("=", " ") for option in options)])
 
 
@@ -150,7 +148,7 @@ def posterior_title(
     if guidance:
         is_aggregate = posterior == "aggregate" and given != "nothing"
         base = "the aggregate" if is_aggregate else posterior_name(posterior, text_weight, given=given)
-        about = f"{base} times p(y|z)^{format_weight(guidance)}" + (", other attributes balanced" if method else "")
+        about = f"{base} times p(y|z)^{format_weight(guidance)}"
         if method.startswith("cfg"):
             about = f"{base} by classifier-free guidance"
         if method.startswith("gradient"):

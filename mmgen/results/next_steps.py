@@ -348,7 +348,10 @@ def _differ(one: Score, other: Score) -> bool:
 
 
 def _same_fit(one: Score, other: Score) -> bool:
-    return one.ids.get("aggregate") == other.ids.get("aggregate") and one.sharpened == other.sharpened
+    return one.ids.get("aggregate") == other.ids.get("aggregate") and (one.sharpened, one.as_given) == (
+        other.sharpened,
+        other.as_given,
+    )
 
 
 def _words(count: int | None) -> str:

@@ -28,8 +28,8 @@ _RUN = ("name", "settings", "seed")
 _DIGITS = 4  # decimals of the values of points in a file
 
 _OPTIONAL_FIELDS = (
-    "guidance", "base", "run", "guidance_method", "family", "sharpened", "conditions", "seed", "points", "by_attribute",
-    "judge", "warnings", "details",
+    "guidance", "base", "run", "guidance_method", "family", "sharpened", "as_given", "conditions", "seed", "points",
+    "by_attribute", "judge", "warnings", "details",
 )  # fmt: skip
 """Fields that a JSON line leaves out if they are empty."""
 
@@ -92,10 +92,11 @@ class Score:
             "learned prior" for a fitted posterior that is conditioned on nothing; else "".
         run: The training run: "name" of its file, "settings" as a digest without seeds, which is the same for runs that
             differ only in their seed, and "seed"; {} if unknown.
-        guidance_method: Method of guidance of a guided posterior: "" for p(y|z)^w, "balanced", "cfg" or "gradient"; see
+        guidance_method: Method of guidance of a guided posterior: "" for p(y|z)^w, "cfg" or "gradient"; see
             :func:`mmgen.results.naming.posterior_name`.
         family: Family of the fitted density that was measured, such as "rectified-flow"; "" for others.
         sharpened: Whether a sharpener completed the measured pictures.
+        as_given: Whether words that descriptions leave open stayed open, instead of being completed first.
         conditions: Conditions that scores must share to be compared, by name: "split", "part", "samples", and others
             of the metric; "content" if the data are not the published dataset.
         seed: Seed of the evaluation: of the choice of queries and points, and of draws.
@@ -127,6 +128,7 @@ class Score:
     guidance_method: str = ""
     family: str = ""
     sharpened: bool = False
+    as_given: bool = False
     conditions: dict[str, str] = field(default_factory=dict)
     seed: int | None = None
     points: ExampleValues | None = None
@@ -145,7 +147,7 @@ class Score:
             self.guidance_method,
             given=self._description_kind,
         )
-        return f"{name}, sharpened" if self.sharpened else name
+        return f"{name}{self._remark}"
 
     @property
     def title(self) -> str:
@@ -157,7 +159,7 @@ class Score:
             self.guidance_method,
             given=self._description_kind,
         )
-        return f"{title}, sharpened" if self.sharpened else title
+        return f"{title}{self._remark}"
 
     @property
     def plain_name(self) -> str:
@@ -169,6 +171,10 @@ class Score:
             self.guidance_method,
             given=self._description_kind,
         )
+
+    @property
+    def _remark(self) -> str:
+        return (", not completed" if self.as_given else "") + (", sharpened" if self.sharpened else "")
 
     @property
     def _posterior_key(self) -> str:

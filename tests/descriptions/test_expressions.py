@@ -80,8 +80,13 @@ def test_negation_and_alternatives_are_sets_of_values(text: str) -> None:
     assert str(made) == NEGATED[text] == str(parse(NEGATED[text], MNIST_A))
     assert made.operators and made.operators <= {"NOT", "OR"}
     every = np.array(list(itertools.product(range(10), range(2), range(3), range(4))), np.uint8)
-    disjoint = sum(box[np.arange(4), every].all(-1).astype(int) for box in made.disjoint_boxes)
-    assert (disjoint == made.matches(every)).all()
+    held = [any(all(box[k, code] for k, code in enumerate(codes)) for box in made.boxes) for codes in every]
+    assert (np.array(held) == made.matches(every)).all()
+    unknown = np.array([[255, 0, 0, 0], [3, 255, 0, 0]], np.uint8)  # fits only where any value would
+    assert made.matches(unknown).tolist() == [
+        all(bool(made.matches(np.array([digit, 0, 0, 0], np.uint8))) for digit in range(10)),
+        all(bool(made.matches(np.array([3, scale, 0, 0], np.uint8))) for scale in range(2)),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from scipy import stats
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions import parse as parse_words
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.proposals import MIXTURE, make_components
 from mmgen.generation import TrainedModel
@@ -22,20 +21,10 @@ from mmgen.generation.latents import draw_latents
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.posteriors import Guidance, _candidates
 from mmgen.posteriors._candidates import SharedDraws, log_mean_weight, resample
-from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded
+from tests.generation.toy import ATTRIBUTES, GRID_OF_Z as GRID, VALUES, loaded
 
-INFO = SimpleNamespace(names=NAMES, values=VALUES)
-GRID = Grid()
 BASES = [("attributes", "prior"), ("attributes", "own"), ("attributes", "aggregate"), ("nothing", "aggregate")]
 EVERY_BASE = pytest.mark.parametrize(("given", "posterior"), BASES, ids=["p(z)", "q(z|y)", "q_agg", "q(z)"])
-EXPRESSIONS = [
-    "colour=red NOT size=big",
-    "NOT colour=red",
-    "NOT colour=red NOT colour=blue",
-    "colour=red OR colour=blue",
-    "colour=red size=big OR size=small NOT colour=green OR colour=blue",
-    "colour=red OR NOT colour=red",
-]
 
 
 def codes_of(words: str) -> list[int]:
@@ -229,44 +218,6 @@ def test_every_combination_can_be_drawn_from_the_learned_prior() -> None:
         assert drawn > 1.5 * plain
 
 
-@pytest.mark.parametrize("text", EXPRESSIONS)
-def test_probability_of_an_expression_is_that_of_all_it_holds_of(text: str) -> None:
-    toy = loaded()
-    expression = parse_words(text, INFO)
-    z = GRID.z[::997]
-    batch = parse_descriptions(toy, ["anything"]).batch(toy, 0)
-    found = toy.likelihood.log_prob(z, batch, expression).exp()
-    table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](z)).exp().double().detach()
-    total = torch.zeros(len(z), dtype=torch.float64)
-    for codes in itertools.product(range(3), range(2)):
-        if expression.matches(np.array(codes, np.uint8)):
-            total += table[:, 0, codes[0]] * table[:, 1, codes[1]]
-    torch.testing.assert_close(found, total, rtol=1e-5, atol=1e-9)
-    assert parse_words(str(expression), INFO).key == expression.key
-    disjoint = sum(part[0, list(range(3))].sum() * part[1, :2].sum() for part in expression.disjoint_boxes)
-    assert disjoint == sum(
-        bool(expression.matches(np.array(codes, np.uint8))) for codes in itertools.product(range(3), range(2))
-    )
-
-
-@pytest.mark.usefixtures("_many_candidates")
-@EVERY_BASE
-@pytest.mark.parametrize("text", ["colour=red NOT size=big", "colour=red OR colour=blue size=small"])
-def test_expressions_are_drawn_with_the_density_that_the_grid_says(given: str, posterior: str, text: str) -> None:
-    toy = loaded(given)
-    guided = toy.guided(3.0)
-    asked = parse_descriptions(guided, [text])
-    positive = [0, 255] if " OR " not in text else [255, 255]
-    assert asked.codes[0].tolist() == positive  # what the base is conditioned on
-    table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](GRID.z)).exp().detach()
-    red, blue = table[:, 0, 0], table[:, 0, 1]
-    small = table[:, 1, 1]
-    words = red * small if " OR " not in text else red + blue * small
-    masses, _ = GRID.masses(toy, posterior, asked.batch(toy, 0), words.log(), 3.0)
-    z = draw_latents(guided, posterior, asked, 1500, 0)[0]
-    assert agree(z, masses, pool_size(guided, posterior)) > 1e-3
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -283,18 +234,7 @@ def test_expressions_are_drawn_with_the_density_that_the_grid_says(given: str, p
 )
 def test_expressions_without_sense_are_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        parse_descriptions(loaded().guided(2.0), [text])
-
-
-@pytest.mark.parametrize("text", EXPRESSIONS)
-def test_expressions_need_guidance(text: str) -> None:
-    for ask in (
-        lambda toy: parse_descriptions(toy, [text]),
-        lambda toy: toy.sample(text, 2),
-        lambda toy: toy.describe(text),
-    ):
-        with pytest.raises(UsageError, match=r"which needs guidance by p\(words \| z\); draw with --guidance"):
-            ask(loaded())
+        parse_descriptions(loaded(completes=True), [text])
 
 
 @pytest.mark.parametrize("weight", [-1.0, -1e-9, math.nan, math.inf, -math.inf, 1e9])

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +24,8 @@ from mmgen.testing.linear_gaussian import Normal
 
 NAMES, VALUES = ("colour", "size"), (("red", "blue", "green"), ("big", "small"))
 ATTRIBUTES = Attributes("attributes", NAMES, VALUES)
+ROWS = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 255]], np.uint8)
+COUNTS = np.array([1, 3, 2, 2, 5, 1])
 
 
 class Inference(nn.Module):
@@ -45,13 +48,16 @@ class Inference(nn.Module):
         return self.posterior(batch, given)
 
 
-def loaded(given: str = "attributes", sharpness: float = 1.5, layout: str = "bytes") -> TrainedModel:
+def loaded(
+    given: str = "attributes", sharpness: float = 1.5, layout: str = "bytes", completes: bool = False
+) -> TrainedModel:
     """A loaded toy with a fitted posterior given attributes, or given nothing: the learned prior.
 
     Args:
         given: What its aggregate is conditioned on.
         sharpness: How much p(y|z) depends on z.
         layout: How its dataset stored pixels.
+        completes: Whether open words are drawn first, from the descriptions ``ROWS``.
     """
     torch.manual_seed(0)
     words, image = nn.Linear(2, ATTRIBUTES.total_size), nn.Sequential(nn.Linear(2, 4), nn.Unflatten(1, (1, 2, 2)))
@@ -73,8 +79,8 @@ def loaded(given: str = "attributes", sharpness: float = 1.5, layout: str = "byt
     settings: Any = SimpleNamespace(data=data, build_objective=lambda: objective)
     model = MultimodalVAE(LatentSpace.flat(2), modalities, {"image": image, "attributes": words}, Inference()).eval()
     source: Any = (Path("toy.safetensors"), SimpleNamespace(kind="model", content_id="m", parents=()))
-    fitted = Fitted("aggregate", aggregate.eval(), 2)
-    return TrainedModel(source, source, settings, model, torch.device("cpu"), fitted)
+    fitted = Fitted("aggregate", aggregate.eval().keep_descriptions(ROWS, COUNTS), 2)
+    return TrainedModel(source, source, settings, model, torch.device("cpu"), fitted).completing(completes)
 
 
 class _Image(Normal):
@@ -115,3 +121,6 @@ class Grid:
         """log p(y|z) on the grid from the decoder's own probabilities, 255 where nothing is said."""
         table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](self.z))
         return sum((table[:, a, c] for a, c in enumerate(codes) if c != 255), torch.zeros(len(self.z)))
+
+
+GRID_OF_Z = Grid()

@@ -18,7 +18,6 @@ from mmgen.figures.explore.sprites import Sheets, lighten_if_dark, pack_sheets
 from mmgen.figures.session import Session
 from mmgen.generation.encodings import Ranking
 from mmgen.latent import Axis
-from mmgen.posteriors import BALANCED
 
 __all__ = ["PageContent", "PageSection", "page_values"]
 
@@ -297,8 +296,6 @@ def _map_values(
         source.loaded.guidance and not source.loaded.guidance.steers for source in content.session.sources
     ):
         how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
-        if any(source.loaded.guidance.method == BALANCED for source in content.session.sources):
-            how += " Their weights are balanced, to keep the distribution of unspecified attributes."
     return {
         "cells": content.cells,
         "reach": float(f"{chart.reach:.3g}"),

@@ -136,7 +136,7 @@ def make_explorer(
         out: The file of the page.
         title: Heading of the page; by default it names the model.
         limits: Limits of the page.
-        guidance: Weight w of additional guided posteriors, or "3:balanced"; 0 for none.
+        guidance: Weight w of additional guided posteriors, or "cfg:0.5"; 0 for none.
         seed: Seed of every choice and draw.
         device: Device of the models.
         command: The command that makes the page, for its foot.

@@ -29,6 +29,7 @@ def draw_plot(
     straight: bool = False,
     device: str = "cpu",
     seed: int = 0,
+    complete: bool = True,
 ) -> tuple[Picture, list[str]]:
     """Draw the figure ``name`` from files; return its picture and warnings.
 
@@ -40,12 +41,13 @@ def draw_plot(
         sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
         targets: Image modalities to draw; by default the figure chooses.
         metrics: Metrics of the axes; by default the figure chooses.
-        guidance: Weight w of additional guided posteriors, or "3:balanced"; 0 for none.
+        guidance: Weight w of additional guided posteriors, or "cfg:0.5"; 0 for none.
         rows: Rows of the dataset to start from; by default the figure chooses.
         by: Attribute or factor that points are coloured by; by default the figure chooses.
         straight: Whether to interpolate along a straight line instead of an arc.
         device: Device of the models.
         seed: Seed of every choice and draw.
+        complete: Whether words that descriptions leave open are drawn first.
 
     Returns:
         The picture, and notices about files that could not be opened.
@@ -75,6 +77,6 @@ def draw_plot(
     ):
         report_files.notices.append(f"{name} does not use {report_files.describe(unread)}.")
     shown = report_files.groups if member.shows != "scores" else []
-    sessions = [open_session(group, seed, device, guidance) for group in shown]
+    sessions = [open_session(group, seed, device, guidance, complete) for group in shown]
     notices = report_files.notices + [notice for session in sessions for notice in session.notices]
     return member(sessions, replace(options, scores=tuple(report_files.scores))), notices

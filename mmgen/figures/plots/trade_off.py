@@ -174,7 +174,7 @@ def _add_labels(axes: Axes, trade: TradeOff, colours: Sequence[str], published: 
         labels.place_label(end.x, end.y, f"{curve.label}", colour, bold=True)
     for source, method, x, y in published:
         labels.place_label(x, y, f"{method} ({source})", MUTED)
-    said: set[tuple[float, float, str]] = set()  # guided curves of one posterior, balanced or not, begin together
+    said: set[tuple[float, float, str]] = set()  # guided curves of one posterior begin together
     for curve in trade.curves:
         ends = (curve.points[0], curve.points[-1])
         for point in sorted(curve.points, key=lambda point: point not in ends):

@@ -165,6 +165,7 @@ def make_report(
     summaries: Sequence[Table] = (),
     guidance: AnyGuidance = 0.0,
     explore: Path | None = None,
+    complete: bool = True,
 ) -> Work[Path]:
     """Return the work that draws the pictures of a report and writes its HTML page to ``out``.
 
@@ -176,8 +177,9 @@ def make_report(
         device: Device of the models.
         command: The command that makes the page, for its foot.
         summaries: Tables at the top of the page, such as a comparison with a paper.
-        guidance: Weight w of additional guided posteriors, or "3:balanced"; 0 for none.
+        guidance: Weight w of additional guided posteriors, or "cfg:0.5"; 0 for none.
         explore: The linked page to explore, which may not exist yet; by default explore.html beside the report.
+        complete: Whether words that descriptions leave open are drawn first.
 
     Raises:
         UsageError: Guidance without a model that can be guided, or ``explore`` is no page to explore.
@@ -200,7 +202,7 @@ def make_report(
         sessions: list[Session] = []
         done = 0
         for group in report_files.groups:
-            session = open_session(group, seed, device, guidance)
+            session = open_session(group, seed, device, guidance, complete)
             ranked = rank_posteriors(scores_of_model(report_files, group.header.content_id))
             session.sources = sort_by_scores(session.sources, ranked)
             report_files.notices += session.notices

@@ -136,7 +136,9 @@ def _guide_sources(session: Session, guidance: Guidance) -> list[Source]:
     return found
 
 
-def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: AnyGuidance = 0.0) -> Session:
+def open_session(
+    group: ModelFiles, seed: int, device: str = "cpu", guidance: AnyGuidance = 0.0, complete: bool = True
+) -> Session:
     """Load a model, its fitted posteriors and its attribute classifier from their files.
 
     Args:
@@ -144,6 +146,7 @@ def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: An
         seed: Seed of every choice and draw.
         device: Device of the models.
         guidance: Weight w of additional guided posteriors; 0 for none.
+        complete: Whether words that descriptions leave open are drawn first.
 
     Raises:
         UsageError: The model has no decoder of attributes or text to guide with.
@@ -151,7 +154,7 @@ def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: An
     from mmgen.classifier import load_classifier
     from mmgen.generation import load
 
-    model = load(group.model, device)
+    model = load(group.model, device).completing(complete)
     session = Session(group, model, None, seed)
     if group.judge is not None:
         try:
@@ -161,7 +164,7 @@ def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: An
             session.judge = None
             session.notices.append(f"The images of {group.model.name} are not judged: {error}.")
     session.priors.append(Source(model.posteriors["prior"].title, model, "prior", group.model, "nothing"))
-    fitted = [load(path, device) for path in group.aggregates]
+    fitted = [load(path, device).completing(complete) for path in group.aggregates]
     session.notices += dict.fromkeys(notice for loaded in (model, *fitted) for notice in loaded.notices)
     for loaded in fitted:
         fit = loaded.posteriors[loaded.posteriors.default]
