@@ -92,6 +92,8 @@ class Provenance:
         if score.posterior not in evaluation.posteriors or score.posterior == RETRIEVAL:
             return score
         source = loaded.posteriors[score.posterior]
+        if source.leaves_open and (source.reads or loaded.model.conditional_on):
+            score = replace(score, as_given=True)
         if source.is_fitted:
             fit = dict(loaded.header.settings.get("aggregate") or {})
             score = replace(score, family=str(dict(fit.get("family") or {}).get("name", "")))

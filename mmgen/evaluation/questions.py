@@ -15,6 +15,7 @@ from mmgen.evaluation.queries import (
     make_queries,
 )
 from mmgen.posteriors import CFG
+from mmgen.results.naming import RETRIEVAL
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -67,8 +68,14 @@ class Questions:
 
     @property
     def whole_captions(self) -> bool:
-        """True if a posterior or the decoder reads whole captions, from which no attribute can be left out."""
+        """True if a posterior or the decoder reads whole captions, from which no attribute can be left out.
+
+        Captions that spell the attributes are completed.
+        """
         text = self._loaded.text
+        names = [name for name in self._evaluation.posteriors if name != RETRIEVAL]
+        if text is not None and text.slots and any(self._loaded.posteriors[name].is_completing for name in names):
+            return False
         if text is not None and text.name in self._loaded.model.conditional_on:
             return True
         by_words = self._loaded.guidance and self._loaded.guidance.method != CFG

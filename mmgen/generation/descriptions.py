@@ -329,9 +329,10 @@ def check_posterior_reads(loaded: "TrainedModel", posterior: str, descriptions: 
             )
     for row in range(len(descriptions)):
         described = descriptions.modalities(loaded, row)
-        completed = descriptions.is_open(row) and loaded.completes_words_of(posterior)
-        if not described or set(described) & set(reads) or completed:
+        if not described or set(described) & set(reads):
             continue
+        if descriptions.is_open(row) and loaded.completes_words_of(posterior):
+            continue  # its captions spell the attributes
         if not reads:
             raise UsageError(
                 f"got the description '{names[row]}' for posterior '{posterior}' of {loaded.path}, which reads no "

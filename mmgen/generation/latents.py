@@ -61,9 +61,9 @@ def draw_completions(
         UsageError: The training descriptions are gone, or none of them satisfies an expression.
     """
     rows = range(len(descriptions))
-    if descriptions.completed is not None or not loaded.completes_words_of(posterior):
+    if descriptions.completed is not None or not any(descriptions.is_open(row) for row in rows):
         return descriptions
-    if not any(descriptions.is_open(row) for row in rows):
+    if not loaded.posteriors[posterior].is_completing or not loaded.completes_words_of(posterior):
         return descriptions
     device, known = str(loaded.device), loaded.completions
     streams = [

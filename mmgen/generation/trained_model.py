@@ -202,7 +202,9 @@ class TrainedModel:
         Raises:
             UsageError: The model has no attributes, so that there is nothing to complete.
         """
-        if self.attributes is None and not complete:
+        name = self.attributes.name if self.attributes is not None else ""
+        able = name in self.likelihood.names or any(self._can_complete(each) for each in self.posteriors)
+        if not complete and not able:
             raise UsageError(
                 f"--no-complete got {self.path}, whose descriptions are whole captions, expected a model of "
                 "attributes, of which some may be left open; leave it out"
@@ -212,13 +214,10 @@ class TrainedModel:
         changed.posteriors = self.posteriors.completing((lambda: self.completions) if changed.completes else None)
         return changed
 
+    @check_arguments
     def completes_words_of(self, posterior: str) -> bool:
         """Return True if open words of descriptions are completed before draws from a posterior."""
-        return self.completes and self._can_complete(posterior)
-
-    def leaves_open(self, posterior: str) -> bool:
-        """Return True if open words of descriptions stay open in draws from a posterior that could complete them."""
-        return not self.completes and posterior in self.posteriors and self._can_complete(posterior)
+        return self.posteriors[posterior].is_completing and self._can_complete(posterior)
 
     def _can_complete(self, posterior: str) -> bool:
         if self.attributes is None or not self.posteriors[posterior].completes:

@@ -137,7 +137,6 @@ class Metric(ABC):
             ids={**evaluation.content_ids, **({"judge": judge.content_id} if judge else {}), **(ids or {})},
             # Retrieval returns training pictures, which nothing sharpens.
             sharpened=self.examines_pictures and evaluation.loaded.sharpener is not None and posterior != RETRIEVAL,
-            as_given=self.examines_pictures and posterior != RETRIEVAL and evaluation.loaded.leaves_open(posterior),
             points=points,
             by_attribute=dict(by_attribute or {}),
             warnings=warnings,

@@ -6,9 +6,17 @@ By the law of total probability the posterior of a part is a mixture of those of
 
 so a density needs to know whole descriptions alone, each of which is one cluster of z rather than many. p(y | y_O) are
 the shares of the training descriptions that agree with the part. NOT and OR are parts like others.
+
+Where no training description agrees with a part, all of them lend it their other words: one with m wrong words weighs
+as much as (l / (1 - l))^m right ones. This is the conditional of a kernel estimate of p(y), whose width l has the
+greatest likelihood of descriptions that are left out.
+
+References:
+    Multivariate Binary Discrimination by the Kernel Method (Aitchison, Aitken, 1976), Biometrika 63
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -18,11 +26,17 @@ from numpy.typing import NDArray
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator
 from mmgen.descriptions import Expression, attributes_to_caption, batch_of_captions, batch_of_queries
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription
 
 __all__ = ["Completions", "distinct_descriptions"]
+
+_WIDTHS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+"""Candidates for the width l of the kernel."""
+_LEFT_OUT, _OTHERS = 128, 2048
+"""Descriptions that are left out in turn to choose the width, and descriptions that the kernels are put on."""
 
 
 def distinct_descriptions(codes: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -34,8 +48,7 @@ def distinct_descriptions(codes: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], 
 class Completions:
     """Distribution p(y | given) of whole descriptions y given a part of one, from counts of training descriptions.
 
-    Descriptions of examples whose words are partly unknown stay partial. Where no training description agrees with the
-    part, those that agree in most of its words lend it their other words.
+    Descriptions of examples whose words are partly unknown stay partial.
 
     Args:
         rows: Distinct training descriptions uint8 [N, A], ``UNKNOWN`` for unknown words.
@@ -47,7 +60,7 @@ class Completions:
         UsageError: There are no descriptions.
 
     Example:
-        >>> info = AttributesDescription("attributes", ("shape", "hue"), (("star", "moon"), ("red", "blue")))
+        >>> info = AttributesDescription(names=("shape", "hue"), values=(("star", "moon"), ("red", "blue")))
         >>> known = Completions(np.array([[0, 0], [0, 1], [1, 1]], np.uint8), np.array([1, 3, 4]), info)
         >>> whole, shares = known.complete(np.array([0, 255], np.uint8))
         >>> whole.tolist(), shares.tolist()
@@ -103,10 +116,36 @@ class Completions:
                 )
         else:
             given = codes != UNKNOWN
-            alike = (self.rows[:, given] == codes[given]).sum(1)
-            agree = alike == alike.max()
+            agree = (self.rows[:, given] == codes[given]).all(1)
+            if not agree.any():
+                return self._borrow(codes, given)
         weights = np.where(agree, self.counts, 0).astype(np.float64)
         return np.asarray(weights / weights.sum())
+
+    def _borrow(self, codes: NDArray[np.uint8], given: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the weights [N] of training descriptions for a part [A] with which none of them agrees."""
+        known = self.rows[:, given]
+        right = np.where(known == UNKNOWN, 0.5, np.where(known == codes[given], 1 - self._width, self._width))
+        logs = np.log(self.counts) + np.log(right).sum(1)
+        weights = np.exp(logs - logs.max())
+        return np.asarray(weights / weights.sum())
+
+    @cached_property
+    def _width(self) -> float:
+        """Width l of the kernel, the probability that a word is another one, by the likelihood of what is left out."""
+        order = numpy_generator(0, "width of the kernel of descriptions").permutation(len(self.rows))[:_OTHERS]
+        rows, logs = self.rows[order], np.log(self.counts[order])
+        sizes = np.array(self.attributes.sizes)
+        totals = np.zeros(len(_WIDTHS))
+        for left in range(min(_LEFT_OUT, len(rows) - 1)):
+            known = rows[left] != UNKNOWN
+            same, missing = rows[:, known] == rows[left, known], rows[:, known] == UNKNOWN
+            others = np.maximum(sizes[known] - 1, 1)
+            for number, width in enumerate(_WIDTHS):
+                wrong = np.where(missing, -np.log(sizes[known]), np.log(width / others))
+                kernel = np.where(same, np.log1p(-width), wrong).sum(1) + logs
+                totals[number] += np.logaddexp.reduce(np.delete(kernel, left))
+        return _WIDTHS[int(totals.argmax())]
 
     def complete(
         self, codes: NDArray[np.uint8], expression: Expression | None = None

@@ -52,6 +52,7 @@ class Posterior(ABC):
         operators: Operators between descriptions that it has networks for, such as AND.
         completes: Whether open words of a description may be drawn first; False where an open word has a meaning of
             its own, as in SCAN.
+        leaves_open: Whether open words stay open although they could be drawn first.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Posterior(ABC):
     is_fitted: bool = False
     operators: tuple[str, ...] = ()
     completes: bool = True
+    leaves_open: bool = False
     _find_completions: Callable[[], Completions] | None = None
     _expression: Expression | None = None
 
@@ -134,13 +136,19 @@ class Posterior(ABC):
 
     def _open_codes(self, words: Batch) -> NDArray[np.uint8] | None:
         """Return the codes [B, A] of descriptions that leave words open; None if there is nothing to complete."""
-        if self._find_completions is None or not self.completes or not self.reads:
+        if not self.is_completing or not self.reads:
             return None
         if self._expression is not None:
             return np.stack([self._expression.codes] * words.size)
-        if all(bool(words.present[name].all()) for name in words.values):
-            return None  # before training descriptions are read
+        present = [words.present[name] for name in words.values]
+        if all(bool(each.all()) or each.dim() == 1 for each in present):
+            return None  # before training descriptions are read; captions are whole or missing
         return self.completions.open_codes(words, self.reads)
+
+    @property
+    def is_completing(self) -> bool:
+        """True if open words of descriptions are drawn first."""
+        return self._find_completions is not None and self.completes
 
     @property
     def completions(self) -> Completions:
@@ -152,12 +160,15 @@ class Posterior(ABC):
         assert self._find_completions is not None, "this posterior completes no descriptions"
         return self._find_completions()
 
-    def completing(self, find: Callable[[], Completions] | None) -> Self:
-        """Return this posterior, which completes descriptions by what ``find`` returns; None for as they are given."""
-        if find is self._find_completions:
-            return self
+    def completing(self, find: Callable[[], Completions] | None, leaves_open: bool = False) -> Self:
+        """Return this posterior, which completes descriptions by what ``find`` returns.
+
+        Args:
+            find: Returns the distribution of whole descriptions; None for descriptions as they are given.
+            leaves_open: Whether they are drawn as they are given because somebody asked for that.
+        """
         changed = copy.copy(self)
-        changed._find_completions = find
+        changed._find_completions, changed.leaves_open = find, leaves_open and self.completes
         return changed
 
     @abstractmethod
@@ -243,7 +254,7 @@ class Posterior(ABC):
         """
         if expression is None:
             return self
-        if expression.operators & {*OPERATORS} or self._find_completions is None or not self.completes:
+        if expression.operators & {*OPERATORS} or not self.is_completing:
             raise UsageError(
                 f"posterior '{self.name}' got '{expression}', expected a description by attribute=value alone, since "
                 "it completes no descriptions; describe without operators"
@@ -308,8 +319,6 @@ class Posteriors(Mapping[str, Posterior]):
         members: The posteriors; the last one is the default.
         path: The loaded file, for messages.
         model_path: The model's checkpoint, for messages.
-        guide: Converts each posterior to a guided one; None for no guidance.
-        fitted_only: Whether the fitted posterior alone can be guided so.
         completions: Returns the distribution by which descriptions are completed; None for as they are given.
     """
 
@@ -320,14 +329,13 @@ class Posteriors(Mapping[str, Posterior]):
         members: Sequence[Posterior],
         path: Path,
         model_path: Path,
-        guide: Callable[[Posterior], Posterior] | None = None,
-        fitted_only: bool = False,
         completions: Callable[[], Completions] | None = None,
     ) -> None:
         self._every = tuple(members)
-        self._members = {member.name: member for member in members if member.is_fitted or not fitted_only}
+        self._members = {member.name: member for member in members}
         self._path, self._model_path = path, model_path
-        self._guide, self._fitted_only, self._completions = guide, fitted_only, completions
+        self._guide: Callable[[Posterior], Posterior] | None = None
+        self._completions, self._leaves_open = completions, False
 
     def __getitem__(self, name: str) -> Posterior:
         """Return the posterior called ``name``.
@@ -338,7 +346,8 @@ class Posteriors(Mapping[str, Posterior]):
         member = self._members.get(self._SYNONYMS.get(name, name))
         if member is None:
             raise self._unknown_posterior(name)
-        return (member if self._guide is None else self._guide(member)).completing(self._completions)
+        found = member if self._guide is None else self._guide(member)
+        return found.completing(self._completions, self._leaves_open)
 
     def __contains__(self, name: object) -> bool:
         return self._SYNONYMS.get(str(name), name) in self._members
@@ -361,15 +370,20 @@ class Posteriors(Mapping[str, Posterior]):
         """Return these posteriors, or only the fitted one, each changed by the function ``guide``; None removes
         guidance.
         """
-        return type(self)(self._every, self._path, self._model_path, guide, fitted_only, self._completions)
+        changed = copy.copy(self)
+        changed._guide = guide
+        changed._members = {one.name: one for one in self._every if one.is_fitted or not fitted_only}
+        return changed
 
     def completing(self, completions: Callable[[], Completions] | None) -> Self:
         """Return these posteriors, which complete descriptions by ``completions``; None for as they are given."""
-        return type(self)(self._every, self._path, self._model_path, self._guide, self._fitted_only, completions)
+        changed = copy.copy(self)
+        changed._completions, changed._leaves_open = completions, completions is None
+        return changed
 
     def unguided(self, name: str) -> Posterior:
         """Return the posterior called ``name`` without guidance, also one that cannot be guided."""
-        return type(self)(self._every, self._path, self._model_path, completions=self._completions)[name]
+        return self.apply_guidance(None)[name]
 
     def _unknown_posterior(self, name: str) -> UsageError:
         """Return the error for a name that no posterior has."""

@@ -137,21 +137,21 @@ def test_latex_has_a_row_for_each_posterior_and_weight() -> None:
     plain, other = score("a", 0, 84.46), replace(score("a", 0, 77.7), given=3, stderr=1.6)
     guided = {"posterior": "guided", "base": "own", "guidance": 3.0}
     scores = [replace(plain, stderr=0.8), other, replace(plain, **guided, value=1234.5, stderr=0.41)]
-    scores += [replace(other, **guided, guidance_method="balanced", value=80.04)]
+    scores += [replace(other, **guided, guidance_method="cfg", value=80.04)]
     scores += [replace(plain, ids={**plain.ids, "judge": "another"})]
     compared = compare_scores([("a", scores)])
     text = compared.latex()
     assert [row.split(" & ")[1:] for row in text.splitlines() if row.startswith("a-seed0 & ")][:3] == [
         [r"q(z\textbar{}y)", r"$84.5 \pm 0.8$", r"$\mathbf{77.7} \pm 1.6$", r"1 \\"],
         [r"q(z\textbar{}y) guided (w = 3)", r"$\mathbf{1{,}234.5} \pm 0.4$", "", r"1 \\"],
-        [r"q(z\textbar{}y) guided (w = 3, balanced)", "", r"$\mathbf{80.0} \pm 1.6$", r"1 \\"],
+        [r"q(z\textbar{}y) guided (cfg 3)", "", r"$\mathbf{80.0} \pm 1.6$", r"1 \\"],
     ]
     assert re.findall(r"\\label\{(.*)\}", text) == ["tab:correctness-exact-iid", "tab:correctness-exact-iid-2"]
     assert text.count(r". $\pm$ is the standard error over examples}") == 2
     records = [json.loads(line) for line in compared.json_lines().splitlines()]
     assert [(one["guidance"], one["guidance_method"]) for one in records[:4]] == [(None, None)] * 2 + [
         (3.0, None),
-        (3.0, "balanced"),
+        (3.0, "cfg"),
     ]
 
 

@@ -100,7 +100,7 @@ def scored(judge: str = "j", network: str = "", **fields: Any) -> Score:
     return Score(**{**given, "judge": network, **fields})
 
 
-GUIDED = {"posterior": "guided", "base": "aggregate", "guidance": 3.0, "guidance_method": "balanced"}
+GUIDED = {"posterior": "guided", "base": "aggregate", "guidance": 3.0, "guidance_method": "cfg"}
 
 
 def test_table_and_finding() -> None:
@@ -129,13 +129,12 @@ def test_table_and_finding() -> None:
         ["q_true(w = 300)", "82.2 ± 0.5 %", "", "", ""],
         ["q_true(w = 1), exact", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %", "60.0 ± 0.5 %"],
         ["q_agg", "83.5 ± 0.5 %", "", "", ""],
-        ["q_agg guided (w = 3, balanced)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %", "55.0 ± 0.5 %"],
+        ["q_agg guided (cfg 3)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %", "55.0 ± 0.5 %"],
         ["(real pictures)", "92.30 %", "", "", "88.2 ± 0.5 %"],
     ]
     said = describe_differences(scores)  # errors: sqrt(0.5^2 + 0.5^2)
     assert said.startswith(
-        "q_agg guided (w = 3, balanced), differences in points: "
-        "+7.8 ± 0.7 correctness (4 given), against q_true(w = 300); "
+        "q_agg guided (cfg 3), differences in points: +7.8 ± 0.7 correctness (4 given), against q_true(w = 300); "
     )
     assert (
         "+28.8 ± 0.7 correctness (4 given), -1.5 ± 0.7 coverage (3 given), -5.0 ± 0.7 recall (3 given), against "
@@ -173,8 +172,8 @@ def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
     assert [[str(cell) for cell in row] for row in rows] == [
         ["q_agg", "small", "86.0 ± 0.5 %"],
         ["q_agg", "attentive", "80.0 ± 0.5 %"],
-        ["q_agg guided (w = 3, balanced)", "small", "94.0 ± 0.5 %"],
-        ["q_agg guided (w = 3, balanced)", "attentive", "79.0 ± 0.5 %"],
+        ["q_agg guided (cfg 3)", "small", "94.0 ± 0.5 %"],
+        ["q_agg guided (cfg 3)", "attentive", "79.0 ± 0.5 %"],
         ["(real pictures)", "small", "94.00 %"],
         ["(real pictures)", "attentive", "97.00 %"],
     ]

@@ -35,8 +35,8 @@ def test_numbers_with_a_blank_between_are_not_one_number(value: str, run: Run, t
 
 
 def test_rows_of_scores_have_names_of_their_own() -> None:
-    with pytest.raises(UsageError, match=r"--guidance got 3:balanced twice"):
-        Evaluate(Path("no"), guidance=["3:balanced:effective=20", 1, "3:balanced:candidates=10"]).measure()
+    with pytest.raises(UsageError, match=r"--guidance got 3 twice"):
+        Evaluate(Path("no"), guidance=["3:effective=20", 1, "3:candidates=10"]).measure()
 
 
 @pytest.mark.parametrize("typed", [["digit=3"], ["--given", "digit=3", "scale=big"]])

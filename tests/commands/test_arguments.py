@@ -91,7 +91,8 @@ def functions() -> Iterator[str]:
 
 GIVEN: dict[str, Any] = {
     "files": "nowhere", "file": "nowhere", "output": "elsewhere", "scores": "nowhere.jsonl",
-    "codes": [[0, 1]], "words": None, "dataset": "nowhere.h5", "description": "colour=red", "images": PICTURES,
+    "codes": [[0, 1]], "complete": True, "words": None, "dataset": "nowhere.h5", "description": "colour=red",
+    "images": PICTURES,
     "n": 2, "name": "image", "part": "test", "path": "nowhere", "posterior": "prior", "recipe": "nowhere",
     "scheme": "iid", "weight": 1, "z": torch.zeros(3, 1, 2), "generator": None,
 }  # fmt: skip

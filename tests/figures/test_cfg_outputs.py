@@ -9,7 +9,6 @@ import torch
 
 import mmgen
 from mmgen.artifacts import read_header
-from mmgen.generation.descriptions import parse_descriptions
 from mmgen.posteriors import ClassifierFree, GradientGuided, Guidance
 from tests.program import exit_code
 
@@ -134,17 +133,15 @@ def test_cfg_in_python(flows: Path) -> None:
     assert not z.equal(plain)
 
 
-def test_not_moves_away_from_the_excluded_value(flows: Path) -> None:
-    """The velocity without a description has no part where one value is excluded, and a positive one for two."""
-    guided = mmgen.load(flows / "attributes.safetensors").guided("cfg:2")
-    descriptions = parse_descriptions(guided, ["colour=red NOT size=big"])
-    posterior = guided.posteriors["aggregate"].condition_on(descriptions.expression(0))
-    assert isinstance(posterior, ClassifierFree)
-    words = descriptions.batch(guided, 0)
-    (own, described), (away, excluded), (rest, none) = posterior._velocity_terms(words)
-    assert (own, away, rest, none) == (3.0, -2.0, 0.0, None) and described is words
-    assert excluded is not None
-    np.testing.assert_array_equal(excluded.present["attributes"].numpy(), [[False, True]])
+def test_guided_parts_are_mixtures_of_guided_whole_descriptions(flows: Path) -> None:
+    model = mmgen.load(flows / "attributes.safetensors").guided("cfg:2")
+    part, source = model.describe("colour=red"), model.posteriors["aggregate"]
+    whole, shares = model.completions.complete(np.array([0, 255], np.uint8))
+    assert len(whole) == 2
+    z = source.sample(part, 5, torch.Generator().manual_seed(0))
+    parts = torch.stack([source.log_prob(z, model.describe_codes(one[None]))[:, 0] for one in whole], -1)
+    expected = (parts + torch.from_numpy(shares).log()).logsumexp(-1)
+    torch.testing.assert_close(source.log_prob(z, part)[:, 0].double(), expected, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -158,15 +155,15 @@ def test_not_moves_away_from_the_excluded_value(flows: Path) -> None:
         (["sample", "attributes", "--guidance", "cfg:1"], "an empty description"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg"], "guidance got cfg, expected"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:0"], "above 0, such as cfg:0.5"),
-        (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:balanced"], "such as 3:balanced"),
+        (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:candidates=9"], "option of weights"),
         (
             ["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:start=0.8:end=0.2"],
             "0 <= start < end <= 1",
         ),
-        (["sample", "attributes", "--given", "colour=red", "--guidance", "gradient:1:balanced"], "option of weights"),
+        (["sample", "attributes", "--given", "colour=red", "--guidance", "gradient:1:effective=9"], "option of"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "3:start=0.2"], "option of cfg and gradient"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:start=nan"], "0 <= start < end <= 1"),
-        (["sample", "attributes", "--given", "colour=red OR colour=blue", "--guidance", "cfg:1"], "p(words | z)"),
+        (["sample", "attributes", "--given", "NOT colour=red", "--guidance", "cfg:1", "--no-complete"], "completing"),
         (["sample", "attributes", "--given", "colour=red", "--posterior", "prior", "--guidance", "cfg:1"], "prior"),
         (["sample", "elbo", "--given", "colour=red", "--guidance", "gradient:1"], "needs a fitted rectified flow, but"),
         (["sample", "elbo-attributes", "--given", "colour=red", "--guidance", "gradient:1"], "a fitted rectified flow"),

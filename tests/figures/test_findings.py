@@ -16,7 +16,7 @@ from mmgen.figures.session import Source, gather_files, open_session
 from mmgen.results.ranking import rank_posteriors
 from mmgen.results.score import Score
 
-GUIDED = {"base": "aggregate", "guidance": 3.0, "guidance_method": "balanced"}
+GUIDED = {"base": "aggregate", "guidance": 3.0, "guidance_method": ""}
 IDS = {"dataset": "d", "judge": "j"}
 
 
@@ -59,12 +59,12 @@ def test_the_best_row_is_named_with_both_measures_and_the_others_after_it(said: 
     )
     assert both == [
         (
-            "flat draws best from where real pictures lie, and the model agrees (q_agg guided (w = 3, balanced)). "
+            "flat draws best from where real pictures lie, and the model agrees (q_agg guided (w = 3)). "
             "94.0 ± 0.5 % of the 4 given attributes are right (correctness). What is left open varies as in real "
             "pictures to 96.0 ± 0.5 % (coverage, 3 given).",
             [
-                "Where real pictures lie, and the model agrees | q_agg guided (w = 3, balanced): the aggregate times "
-                "p(y|z)^3, other attributes balanced | 94.0 ± 0.5 % | 96.0 ± 0.5 %",
+                "Where real pictures lie, and the model agrees | q_agg guided (w = 3): the aggregate times "
+                "p(y|z)^3 | 94.0 ± 0.5 % | 96.0 ± 0.5 %",
                 "Where real pictures lie | q_agg: fitted to the aggregate | 84.0 ± 0.5 % | 97.0 ± 0.5 %",
                 "What the model believes, words counting 300 times | q_true(w = 300): fitted to p(y|z)^300 p(z) | "
                 "86.0 ± 0.5 % | 50.0 ± 0.5 %",

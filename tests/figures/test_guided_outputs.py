@@ -16,6 +16,7 @@ from mmgen.figures.report.scores import make_score_tables
 from mmgen.generation import load
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import draw
+from mmgen.generation.latents import draw_completions
 from mmgen.metrics import Metric
 from mmgen.metrics.correctness import Correctness
 from mmgen.metrics.coverage import Coverage
@@ -41,33 +42,12 @@ def test_guidance_reaches_every_output(readers: Path, tmp_path: Path, capsys: py
     page = tmp_path / "r.html"
     assert exit_code("report", fitted, lines, "--guidance", "3", "-o", page) == 0
     assert page.read_text().count("q_agg guided (w = 3)") > 1 and "q_agg guided (w = 1)" in page.read_text()
-    kept, balanced = tmp_path / "b.h5", ("--guidance", "2:balanced")
-    assert exit_code("sample", fitted, "--given", "colour=red", *balanced, "-n", "3", "-o", kept) == 0
-    assert read_header(kept).settings["method"] == "balanced" and "method" not in settings
-    assert exit_code("eval", fitted, *many, "--guidance", "2,2:balanced", "-o", tmp_path / "b.jsonl") == 0
-    told = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
-    assert [one.get("guidance_method", "") for one in told if one["protocol"] == "importance"] == ["", "balanced"]
-    assert exit_code("report", fitted, *balanced, "-o", tmp_path / "b.html") == 0
-    assert "q_agg guided (w = 2, balanced)" in (tmp_path / "b.html").read_text()
     assert exit_code("plot", "hierarchy", fitted, "--guidance", "3", "-o", tmp_path / "h.png") == 0
     assert "q_agg guided (w = 3)" in capsys.readouterr().err
 
 
-def test_what_cannot_be_balanced_is_refused_before_other_weights_are_measured(
-    readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fitted = tmp_path / "guided.safetensors"
-    few = ["--guidance", "1", "--steps", "2", "--examples", "40", "--set", "aggregate.family.name=gaussian"]
-    given = ["--given", "attributes", "--from", readers / "elbo-attributes.safetensors", "-o", fitted]
-    assert exit_code("fit-aggregate", readers / "elbo.safetensors", *given, *few) == 0
-    monkeypatch.setattr("mmgen.metrics.evaluate_with_classifiers", lambda *_: pytest.fail("something was measured"))
-    capsys.readouterr()
-    assert exit_code("eval", fitted, "-m", "log-likelihood", "--guidance", "0,2:balanced") == 2
-    assert "was fitted with guidance and has lost the shares" in capsys.readouterr().err
-
-
-def test_attributes_that_captions_spell_are_no_caption(stubs: SimpleNamespace, tmp_path: Path) -> None:
-    """A description by all attributes gets its caption by itself; it leaves nothing out."""
+def test_descriptions_are_completed_with_the_captions_that_spell_them(stubs: SimpleNamespace, tmp_path: Path) -> None:
+    """A description by all attributes gets its caption by itself; a part of one gets that of its completion."""
     data, file, generator = tmp_path / "data.h5", tmp_path / "m.safetensors", np.random.default_rng(0)
     codes = np.stack([np.arange(60) % 2, np.arange(60) // 2 % 2], 1).astype(np.uint8)
     with DatasetWriter(data, size=60, settings={"recipe": "toy"}, seed=0, command="mmgen make-data") as writer:
@@ -82,15 +62,15 @@ def test_attributes_that_captions_spell_are_no_caption(stubs: SimpleNamespace, t
     objective = {"name": "elbo", "modalities": ["image", "text", "attributes"]}
     stubs.train_tiny(data, file, objective, 2, **networks)
     loaded = load(file)
-    plain, balanced = (
-        loaded.guided(guidance).sample("colour=red size=big", 3, "prior") for guidance in (2, "2:balanced")
+    whole, part = loaded.guided(2), "size=big"
+    assert whole.sample("colour=red size=big", 3, "prior").equal(
+        loaded.completing(False).guided(2).sample("colour=red size=big", 3, "prior")
     )
-    assert plain.equal(balanced)
-    assert (
-        not loaded.guided(2)
-        .sample("size=big", 3, "prior")
-        .equal(loaded.guided("2:balanced").sample("size=big", 3, "prior"))
-    )
+    asked = parse_descriptions(loaded, [part])
+    completed = draw_completions(loaded.guided(2), "prior", asked, 40, 0).completed
+    assert completed is not None and (completed[..., 1] == 0).all() and {*completed[0, :, 0].tolist()} == {0, 1}
+    words = loaded.completions.batch(completed[0])
+    assert words.values["text"].tolist() == [[codes[0], codes[1] + 2] for codes in completed[0].tolist()]
 
 
 def missing(metric: type[Metric], evaluation: Evaluation) -> list[str]:
@@ -109,9 +89,8 @@ def test_questions_that_no_words_can_guide_are_refused_before_any_work(readers: 
             assert bool(missing(Coverage, evaluation)) == refused
             asked = Evaluation(loaded, data, None, ("prior",), EvaluationSettings(seed=7, dropped=(1,)))
             assert bool(missing(Correctness, asked)) == refused
-            assert evaluation.loaded.guided_posterior("prior") is loaded.guided(1.0, 7).guided_posterior(
-                "prior"
-            )  # the pool of the seed
+            pools = [each.guided_posterior("prior")._pools for each in (evaluation.loaded, loaded.guided(1.0, 7))]
+            assert pools[0] is pools[1]
             unguided = Evaluation(loaded.guided(0.0), data, None, ("prior",), EvaluationSettings())
             assert not unguided.questions.whole_captions and unguided.ignores_text("prior")
 
@@ -153,11 +132,9 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["sample", "elbo", "--guidance", "3"], "an empty description"),
         (["sample", "elbo", "--from", "image", "--guidance", "3"], "got --guidance too"),
         (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs a decoder"),
-        (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or 3:balanced"),
-        (["eval", "elbo-attributes", "--guidance", "0:balanced"], "expected a weight above 0, such as 3:balanced"),
-        (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "alone; guide without :balanced"),
-        (["sample", "both", "--given", "big red", "--guidance", "3:balanced"], "got a caption, expected attributes"),
-        (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "which needs guidance by p(words | z)"),
+        (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or with an effective"),
+        (["eval", "elbo-attributes", "--guidance", "0:effective=9"], "weight above 0, such as 3:effective=9"),
+        (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue", "--no-complete"], "leave --no-complete"),
         (["eval", "elbo-attributes", "--guidance", "1,,3"], "--guidance got nothing, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got 1;3, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1,inf"], "guidance got inf, expected"),
@@ -172,8 +149,8 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         ),
         (["report", "cvae", "--guidance", "2"], "guidance needs a decoder"),
         (
-            ["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "3:balanced"],
-            "got '3:balanced', expected a number without options, such as 3; a fit cannot be balanced",
+            ["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "3:effective=9"],
+            "got '3:effective=9', expected a number without options, such as 3; set the number of candidates",
         ),
         (["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "many"], "got 'many', expected a number"),
         (["plot", "hierarchy", "labels", "--given", "big red"], "reads attributes"),

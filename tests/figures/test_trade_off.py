@@ -66,20 +66,20 @@ def test_a_curve_for_each_posterior_over_its_weights(tmp_path: Path) -> None:
     assert (trade.y.given, trade.x.given) == (4, 3)
 
 
-def test_balanced_guidance_is_a_curve_of_its_own_that_begins_where_nothing_guides(tmp_path: Path) -> None:
+def test_another_method_of_guidance_is_a_curve_of_its_own_that_begins_where_nothing_guides(tmp_path: Path) -> None:
     lines = [
         pair(86.0, 98.9),
         pair(93.0, 98.0, guidance=3.0),
-        pair(92.9, 98.7, guidance=3.0, guidance_method="balanced"),
+        pair(92.9, 98.7, guidance=3.0, guidance_method="cfg"),
     ]
     trade = compute_trade_off(read_scores(write(tmp_path / "b.jsonl", *lines)), BOTH)
     found = {curve.label: [(p.weight, p.x, p.y) for p in curve.points] for curve in trade.curves}
     assert found == {
         "q_agg, guided": [(0.0, 98.9, 86.0), (3.0, 98.0, 93.0)],
-        "q_agg, guided, balanced": [(0.0, 98.9, 86.0), (3.0, 98.7, 92.9)],
+        "q_agg, guided, cfg": [(0.0, 98.9, 86.0), (3.0, 98.7, 92.9)],
     }
     words = [text.get_text() for text in draw_trade(trade, []).axes[0].texts]
-    assert words.count("q_agg") == 1 and {"q_agg, guided", "q_agg, guided, balanced"} <= set(words)
+    assert words.count("q_agg") == 1 and {"q_agg, guided", "q_agg, guided, cfg"} <= set(words)
 
 
 def test_several_models_are_one_point_with_their_spread(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_each_family_has_a_curve_for_each_method_of_guidance(tmp_path: Path) -> 
     flow = {"family": "rectified-flow", "ids": {"aggregate": "rf"}}
     lines = [
         pair(86.7, 79.4, family="realnvp"),
-        pair(94.1, 61.9, family="realnvp", guidance=3.0, guidance_method="balanced"),
+        pair(94.1, 61.9, family="realnvp", guidance=3.0, guidance_method="cfg"),
         pair(88.5, 75.7, **flow),
         pair(92.8, 64.0, guidance=0.25, guidance_method="cfg", **flow),
         pair(94.9, 52.2, guidance=0.5, guidance_method="cfg", **flow),
@@ -270,7 +270,7 @@ def test_each_family_has_a_curve_for_each_method_of_guidance(tmp_path: Path) -> 
     trade = compute_trade_off(read_scores(path), BOTH)
     found = {curve.label: [point.weight for point in curve.points] for curve in trade.curves}
     assert found == {
-        "q_agg, realnvp, guided, balanced": [0.0, 3.0],
+        "q_agg, realnvp, guided, cfg": [0.0, 3.0],
         "q_agg, rectified-flow, guided": [0.0, 3.0],
         "q_agg, rectified-flow, guided, cfg": [0.0, 0.25, 0.5],
     }

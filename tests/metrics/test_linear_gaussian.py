@@ -297,7 +297,7 @@ def test_of_several_ways_to_say_a_thing_one_is_heard(monkeypatch: pytest.MonkeyP
     del told.model.inference.experts["text"]
     told = TrainedModel((told.path, told.header), (told.path, told.header), told.settings, told.model, told.device)
     with pytest.raises(UsageError, match=r"got a description by text, expected one by attributes"):
-        told.posteriors["own"].log_prob(torch.zeros(3, 2).double(), points.select(["text"]))
+        told.completing(False).posteriors["own"].log_prob(torch.zeros(3, 2).double(), points.select(["text"]))
 
 
 def test_posteriors_that_a_model_lacks() -> None:

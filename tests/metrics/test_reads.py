@@ -116,7 +116,7 @@ def test_what_nothing_reads_is_refused(
         (["--metric", "correctness", "--metric", "correctness"], "--metric got correctness twice"),
         (["--guidance", "3,3"], "--guidance got 3 twice"),
         (["--guidance", "0", "--guidance", "3,0.0"], "--guidance got 0 twice"),
-        (["--guidance", "3:balanced,3:balanced"], "--guidance got 3:balanced twice"),
+        (["--guidance", "cfg:3,cfg:3"], "--guidance got cfg:3 twice"),
         (["--posterior", "prior", "--posterior", "prior"], "--posterior got prior twice"),
         (["--given-count", "1,1"], "--given-count got 1 twice"),
         (["--given-count", "9"], "--given-count got 9, expected numbers from 0 to"),

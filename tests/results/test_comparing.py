@@ -231,7 +231,7 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     for said in (f"dataset ({'d' * 12}, {'e' * 12})", "split (iid, compositional)", "protocol (exact, paper)"):
         assert said in note
     guided = replace(plain, posterior="guided", base="own", guidance=3.0)
-    columns = [replace(plain, given=3), guided, replace(guided, guidance_method="balanced")]
+    columns = [replace(plain, given=3), guided, replace(guided, guidance_method="cfg")]
     columns.append(replace(plain, details={"share": 0.01}))
     (table,) = compare_scores([("a", [plain, *columns])]).tables
     headings = [column.heading for column in table.columns]
@@ -240,9 +240,9 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
         "4 given, 1 % paired",
         "3 given",
     ]
-    rows = ["q(z|y)", "q(z|y) guided (w = 3)", "q(z|y) guided (w = 3, balanced)"]
+    rows = ["q(z|y)", "q(z|y) guided (w = 3)", "q(z|y) guided (cfg 3)"]
     assert [row.posterior for row in table.rows] == rows
-    assert [(row.guidance, row.guidance_method) for row in table.rows] == [(0, ""), (3, ""), (3, "balanced")]
+    assert [(row.guidance, row.guidance_method) for row in table.rows] == [(0, ""), (3, ""), (3, "cfg")]
 
 
 def test_data_that_are_not_the_published_ones_say_so_above_their_scores() -> None:
