@@ -31,6 +31,7 @@ class Samples:
             if there was none.
         attributes: uint8 [n, A], the given attributes; 255 for those that were not given.
         attributes_judged: uint8 [n, A], the classifier's reading; None without a classifier.
+        attributes_completed: uint8 [n, A], the whole descriptions that z was drawn from; None if none had open words.
         z: float32 [n, D].
         info: Names of the attributes and their values; None if they were not recorded.
         image: Modality of ``images``; "" if it was not recorded.
@@ -48,6 +49,7 @@ class Samples:
     attributes_judged: np.ndarray | None
     z: np.ndarray
     info: "AttributesDescription | None"
+    attributes_completed: np.ndarray | None = None
     image: str = ""
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     text: np.ndarray | None = None
@@ -74,12 +76,12 @@ _Form = tuple[str | None, int | None]
 """Type and number of axes of an array; None for any."""
 _ARRAYS: dict[str, _Form] = {
     "images": ("float32", None), "images_sampled": (None, None), "attributes": ("uint8", 2),
-    "attributes_judged": ("uint8", 2), "z": ("float32", 2), "text": ("uint16", 2), "text_asked": ("uint16", 2),
+    "attributes_judged": ("uint8", 2), "attributes_completed": ("uint8", 2), "z": ("float32", 2), "text": ("uint16", 2), "text_asked": ("uint16", 2),
 }  # fmt: skip
 _FAMILIES: dict[str, _Form] = {"images": ("float32", None), "images_sampled": (None, None)}
 _SAMPLED = ("uint8", "float32")
 _TEXTS = ("image", "text_name", "vocabulary", "slots")
-_OPTIONAL = ("images_sampled", "attributes_judged", "text", "text_asked", *_TEXTS)
+_OPTIONAL = ("images_sampled", "attributes_judged", "attributes_completed", "text", "text_asked", *_TEXTS)
 
 
 def write_samples(
@@ -92,6 +94,7 @@ def write_samples(
     seed: int,
     images_sampled: np.ndarray | None = None,
     attributes_judged: np.ndarray | None = None,
+    attributes_completed: np.ndarray | None = None,
     info: "AttributesDescription | None" = None,
     image: str = "",
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
@@ -112,7 +115,7 @@ def write_samples(
     """
     columns = {
         "images": images, "images_sampled": images_sampled, "attributes": attributes,
-        "attributes_judged": attributes_judged, "z": z, "text": text, "text_asked": text_asked,
+        "attributes_judged": attributes_judged, "attributes_completed": attributes_completed, "z": z, "text": text, "text_asked": text_asked,
     }  # fmt: skip
     for name, (means, sampled) in (further or {}).items():
         if not NAME.match(name):
@@ -173,6 +176,7 @@ def read_samples(path: str | Path) -> Samples:
         arrays.get("attributes_judged"),
         arrays["z"],
         info,
+        arrays.get("attributes_completed"),
         texts.get("image", ""),
         _read_further_images(arrays),
         text,
@@ -205,7 +209,7 @@ def _is_consistent(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
         samples.info,
         samples.text_info,
     )
-    codes = [each for each in (samples.attributes, judged) if each is not None]
+    codes = [each for each in (samples.attributes, judged, samples.attributes_completed) if each is not None]
     texts = [each for each in (samples.text, samples.text_asked) if each is not None]
     return (
         len({len(array) for array in arrays.values()}) == 1
@@ -213,7 +217,7 @@ def _is_consistent(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
         and 2 * len(samples.further) == sum("." in name for name in arrays)
         and all(NAME.match(name) for name in samples.further)
         and all(means.shape == draws.shape and draws.dtype in _SAMPLED for means, draws in samples.further.values())
-        and (judged is None or judged.shape == samples.attributes.shape)
+        and len({each.shape for each in codes}) == 1
         and (info is None or samples.attributes.shape[1] == len(info.names))
         and (info is None or not any(info.find_fault(each) for each in codes))
         and len({each.shape for each in texts}) <= 1

@@ -54,5 +54,6 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
     model_path = find_parent(path, "model")
     model_header, settings, model = load_model(model_path, torch_device)
     target = fit.build_target()
-    fitted = Fitted(target.posterior, aggregate.attach_model(model), model.latent_size, target.weights)
+    whole = fit.aggregate.given == "attributes" and fit.aggregate.keep_all == 1
+    fitted = Fitted(target.posterior, aggregate.attach_model(model), model.latent_size, target.weights, whole)
     return TrainedModel((path, header), (model_path, model_header), settings, model, torch_device, fitted)

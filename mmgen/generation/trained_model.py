@@ -200,7 +200,8 @@ class TrainedModel:
                 z given all words; else a posterior reads descriptions with words left open.
 
         Raises:
-            UsageError: The model has no attributes, so that there is nothing to complete.
+            UsageError: The model has no attributes, so that there is nothing to complete; or its posterior was fitted
+                to whole descriptions alone.
         """
         name = self.attributes.name if self.attributes is not None else ""
         able = name in self.likelihood.names or any(self._can_complete(each) for each in self.posteriors)
@@ -208,6 +209,11 @@ class TrainedModel:
             raise UsageError(
                 f"--no-complete got {self.path}, whose descriptions are whole captions, expected a model of "
                 "attributes, of which some may be left open; leave it out"
+            )
+        if not complete and self.fitted is not None and self.fitted.whole:
+            raise UsageError(
+                f"--no-complete got {self.path}, which was fitted to whole descriptions, expected a fit that has seen "
+                "parts of them; leave it out, or fit again with --set aggregate.keep_all=0.5"
             )
         changed = copy.copy(self)
         changed.completes = complete and self.attributes is not None

@@ -132,7 +132,8 @@ def fit_aggregate(
             base.attach_model(model)
             aggregate.load_state_dict({**aggregate.state_dict(), **base.state_dict()})
             parent_ids["base"] = header.content_id
-        keep_all = settings.aggregate.keep_all
+        kept = settings.aggregate.keep_all
+        keep_all = target.keep_all if kept is None else kept
         task = target.build_task(FitParts(aggregate, base, model, keep_all, rows.mean, rows.log_sd))
         facts = {"latent_shapes": {name: list(shape) for name, shape in fitted.shapes.items()}}
         return TaskParts(task, rows, validation, parent_ids, facts=facts)

@@ -102,11 +102,15 @@ class Fitted(Posterior):
         aggregate: The density.
         size: D, the number of latents of the model.
         weights: Powers of p(words | z) in the target that it was fitted to.
+        whole: Whether it was fitted to whole descriptions alone.
     """
 
     is_fitted = True
 
-    def __init__(self, name: str, aggregate: Aggregate, size: int, weights: Weights | None = None) -> None:
+    def __init__(
+        self, name: str, aggregate: Aggregate, size: int, weights: Weights | None = None, whole: bool = False
+    ) -> None:
+        self.whole = whole
         self.name, self.aggregate, self.size = name, aggregate, size
         self._weights: Weights = weights or {}
         condition = aggregate.condition
