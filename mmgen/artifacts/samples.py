@@ -76,7 +76,8 @@ _Form = tuple[str | None, int | None]
 """Type and number of axes of an array; None for any."""
 _ARRAYS: dict[str, _Form] = {
     "images": ("float32", None), "images_sampled": (None, None), "attributes": ("uint8", 2),
-    "attributes_judged": ("uint8", 2), "attributes_completed": ("uint8", 2), "z": ("float32", 2), "text": ("uint16", 2), "text_asked": ("uint16", 2),
+    "attributes_judged": ("uint8", 2), "attributes_completed": ("uint8", 2), "z": ("float32", 2),
+    "text": ("uint16", 2), "text_asked": ("uint16", 2),
 }  # fmt: skip
 _FAMILIES: dict[str, _Form] = {"images": ("float32", None), "images_sampled": (None, None)}
 _SAMPLED = ("uint8", "float32")
@@ -115,7 +116,8 @@ def write_samples(
     """
     columns = {
         "images": images, "images_sampled": images_sampled, "attributes": attributes,
-        "attributes_judged": attributes_judged, "attributes_completed": attributes_completed, "z": z, "text": text, "text_asked": text_asked,
+        "attributes_judged": attributes_judged, "attributes_completed": attributes_completed, "z": z, "text": text,
+        "text_asked": text_asked,
     }  # fmt: skip
     for name, (means, sampled) in (further or {}).items():
         if not NAME.match(name):

@@ -207,8 +207,8 @@ class TrainedModel:
         able = name in self.likelihood.names or any(self._can_complete(each) for each in self.posteriors)
         if not complete and not able:
             raise UsageError(
-                f"--no-complete got {self.path}, whose descriptions are whole captions, expected a model of "
-                "attributes, of which some may be left open; leave it out"
+                f"--no-complete got {self.path}, whose descriptions leave no attributes open, expected a model that "
+                "reads attributes; leave it out"
             )
         if not complete and self.fitted is not None and self.fitted.whole:
             raise UsageError(
