@@ -101,7 +101,9 @@ class Agreement(Metric):
         scores = []
         for quantity, own, theirs in zip(("agreement", "sure"), values, real, strict=True):
             mean = weighted_mean(own, weights, seed)
-            details = {"second_judge": f"{other.judge.network_name} {other.judge.content_id[:8]}".strip()}
+            details: dict[str, Any] = {
+                "second_judge": f"{other.judge.network_name} {other.judge.content_id[:8]}".strip()
+            }
             if has_real.any():
                 ceiling = weighted_mean(theirs[has_real], weights[has_real], seed)
                 short = weighted_mean((theirs - own)[has_real], weights[has_real], seed)

@@ -230,7 +230,9 @@ def _attribute_table(groups: Sequence[tuple[str, str, RunGroup]]) -> AttributeTa
         return [f"{values[name]:.1f}" if name in values else "–" for name in attributes]
 
     rows = [(posterior or "–", column, cells(group.by_attribute)) for posterior, column, group in counted]
-    accuracies = (score.judge_accuracy for *_, group in counted for score in group.runs if "ceiling" not in score.details)
+    accuracies = (
+        score.judge_accuracy for *_, group in counted for score in group.runs if "ceiling" not in score.details
+    )
     judges = {tuple(sorted(accuracy.items())) for accuracy in accuracies if accuracy}
     rows += [("judge on real pictures", "", cells(dict(accuracy))) for accuracy in sorted(judges)]
     return AttributeTable(attributes, rows)
