@@ -379,5 +379,5 @@ def test_patience_needs_a_figure_to_wait_for(dataset_path: Path, tmp_path: Path)
     values = {**TINY, "objective": {"name": "capacity"}, "training": {**TINY["training"], "patience": 2}}
     with Dataset.open(dataset_path) as dataset:
         settings = complete_settings(values, dataset)
-    with pytest.raises(UsageError, match="training.patience got 2, but no figure of validation tells"):
+    with pytest.raises(UsageError, match=r"training\.patience got 2, but no figure of validation tells"):
         train_model(dataset_path, settings, tmp_path / "m.safetensors", "mmgen train").run()
