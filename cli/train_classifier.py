@@ -13,6 +13,8 @@ __all__ = ["train_classifier_command"]
 
 
 def train_classifier_command(stage: "TrainClassifier") -> None:
+    from mmgen.artifacts import read_header
+
     judge = stage.run(command_line())
     if not is_first_process():
         return
@@ -29,5 +31,8 @@ def train_classifier_command(stage: "TrainClassifier") -> None:
     print_table("Judge on images that it has not seen", columns, rows)
     if settings.told:
         say(f"The judge gets {', '.join(settings.told)} as input; 'words' counts these as correct, as the papers do.")
-    say(f"Judge ({settings.network}) written to {judge.path}")
+    stopped = read_header(judge.path).facts.get("converged_at_step")
+    steps = f"{stopped} of {settings.training.steps:,}"
+    ended = f"; stopped at step {steps}, since validation no longer rose" if stopped else ""
+    say(f"Judge ({settings.network}) written to {judge.path}{ended}")
     print_result(judge.path)

@@ -1,5 +1,7 @@
 """A classifier network, with the names and values of the attributes that it predicts."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -145,22 +147,42 @@ class Classifier(nn.Module):
         Raises:
             UsageError: The images have another shape than those that the classifier was trained on.
         """
-        self._check_shape(images)
         answer = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8, device=self.device)
         if hints is not None:
             keep = [index for index, name in enumerate(self.names) if name in self.hints]
             answer[:, keep] = hints.to(self.device, torch.uint8)[:, keep]
+        read = self._read(images, answer, precision, lambda logits: logits.argmax(1))
+        answer[:, self.predicted] = read.to(torch.uint8)
+        return answer
+
+    @torch.inference_mode()
+    def confidence(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
+        """Return the probability [B, A] of what :meth:`predict` predicts, by the classifier itself; 1 for hints.
+
+        Args:
+            images: As for :meth:`predict`.
+            hints: As for :meth:`predict`.
+            precision: Arithmetic of the network: auto, 32-true or bf16-mixed.
+        """
+        answer = torch.ones(len(images), len(self.names), device=self.device)
+        known = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8) if hints is None else hints
+        read = self._read(images, known.to(self.device), precision, lambda logits: logits.softmax(1).amax(1))
+        answer[:, self.predicted] = read.to(answer.dtype)
+        return answer
+
+    def _read(self, images: Tensor, hints: Tensor, precision: str, reading: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return a reading [B] of the logits [B, V] of each predicted attribute, [B, predicted]."""
+        self._check_shape(images)
         if not len(images):  # not every layer takes an empty batch
-            return answer
+            return torch.zeros(0, len(self.predicted), device=self.device)
         was_training = self.training
         self.eval()
         try:
             with autocast(self.device, precision):
-                codes = [
-                    torch.stack([logits.argmax(1) for logits in self(chunk.to(self.device), known)], 1)
-                    for chunk, known in zip(images.split(_CHUNK), answer.split(_CHUNK), strict=True)
+                parts = [
+                    torch.stack([reading(logits) for logits in self(chunk.to(self.device), known)], 1)
+                    for chunk, known in zip(images.split(_CHUNK), hints.split(_CHUNK), strict=True)
                 ]
         finally:
             self.train(was_training)
-        answer[:, self.predicted] = torch.cat(codes).to(torch.uint8)
-        return answer
+        return torch.cat(parts)

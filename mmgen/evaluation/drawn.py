@@ -110,6 +110,8 @@ class ClassifiedPictures:
         self.seed = seed
         self.precision = precision
         self._judged: dict[_Key, NDArray[Any]] = {}
+        self._confidences: dict[_Key, NDArray[Any]] = {}
+        self._confidence_count: PictureCount = _no_pictures
         self._features: dict[_Key, NDArray[Any]] = {}
         self._feature_count: PictureCount = _no_pictures
         self._pixels: dict[_Key, NDArray[Any]] = {} if shared_with is None else shared_with._pixels
@@ -138,6 +140,10 @@ class ClassifiedPictures:
         """Store, from now on, the classifier's features of the first ``count(Q)`` pictures of each of Q queries."""
         self._feature_count = _larger_count(self._feature_count, count)
 
+    def store_confidences(self, count: PictureCount) -> None:
+        """Store, from now on, how sure the classifier is of the first ``count(Q)`` pictures of each of Q queries."""
+        self._confidence_count = _larger_count(self._confidence_count, count)
+
     def store_pixels(self, count: PictureCount) -> None:
         """Store, from now on, the pixels of the first ``count(Q)`` pictures of each of Q queries."""
         self._pixel_count = _larger_count(self._pixel_count, count)
@@ -164,6 +170,8 @@ class ClassifiedPictures:
         for pictures in self._classifiers:
             if count := min(n, pictures._feature_count(len(queries))):
                 outputs.append(_CachedOutput(pictures._features, pictures.judge.features, key, count))
+            if count := min(n, pictures._confidence_count(len(queries))):
+                outputs.append(_CachedOutput(pictures._confidences, pictures._confide, key, count))
         outputs.append(self._pixel_output(key, min(n, self._pixel_count(len(queries)))))
         yield from self._classify_new(outputs, queries, posterior)
         return self._judged[key]
@@ -177,6 +185,17 @@ class ClassifiedPictures:
         return self._features[key]
 
     @torch.inference_mode()
+    def compute_confidences(
+        self, queries: Queries, posterior: str, n: int
+    ) -> Generator[float, None, NDArray[np.float32]]:
+        """Draw at least ``n`` pictures of each query and return how sure the classifier is of each attribute, from 0
+        to 1 [Q, n', A].
+        """
+        key = posterior, queries.dropped
+        yield from self._classify_new([_CachedOutput(self._confidences, self._confide, key, n)], queries, posterior)
+        return self._confidences[key]
+
+    @torch.inference_mode()
     def compute_pixels(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
         """Draw at least ``n`` pictures of each query and return their pixels [Q, n', F], pooled to at most 16 x 16."""
         key = posterior, queries.dropped
@@ -188,6 +207,9 @@ class ClassifiedPictures:
 
     def _predict(self, images: Tensor, inputs: Tensor) -> Tensor:
         return self.judge.predict(images, inputs, self.precision)
+
+    def _confide(self, images: Tensor, inputs: Tensor) -> Tensor:
+        return self.judge.confidence(images, inputs, self.precision)
 
     def _classify_new(
         self, outputs: "Sequence[_CachedOutput]", queries: Queries, posterior: str

@@ -70,6 +70,8 @@ class Evaluation:
         self._judge = judge
         self.has_further_judge = False
         """True if another judge was given before this one, so that scores without a judge are measured already."""
+        self.further: list[Evaluation] = []
+        """The same evaluation by each further judge, in order."""
         self._factors: Factors | None = None
         self.posteriors = tuple(
             dict.fromkeys(name if name == RETRIEVAL else self.loaded.posteriors[name].name for name in posteriors)
@@ -80,10 +82,10 @@ class Evaluation:
     def replace_classifier(self, judge: "Classifier | None") -> "Evaluation":
         """Return this evaluation with another attribute classifier, which classifies the same drawn pictures.
 
-        It has to be made before anything is drawn.
+        It has to be made before anything is drawn. This evaluation keeps it in :attr:`further`.
         """
         other = copy(self)  # with the candidates of guidance
-        other._judge, other.has_further_judge = judge, True
+        other._judge, other.has_further_judge, other.further = judge, True, []
         for name in ("real_pictures", "training_pictures", "questions", "provenance"):
             other.__dict__.pop(name, None)
         other.drawn_pictures = ClassifiedPictures(
@@ -94,6 +96,7 @@ class Evaluation:
             self.drawn_pictures,
             self._retrieved_pictures,
         )
+        self.further.append(other)
         return other
 
     @property

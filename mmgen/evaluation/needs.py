@@ -25,6 +25,7 @@ __all__ = [
     "check_modalities",
     "explain_missing_encodings",
     "explain_unspelled_descriptions",
+    "explain_unreadable_queries",
     "explain_wrong_text_proposal",
     "explain_ignored_guidance",
     "explain_missing_retrieval",
@@ -105,6 +106,13 @@ def explain_unspelled_descriptions(evaluation: "Evaluation") -> str:
             f"{evaluation.dataset.path} do not; --metric correctness and retrieval work with captions in free words too"
         )
     return ""
+
+
+def explain_unreadable_queries(evaluation: "Evaluation") -> str:
+    """Return a reason if no posterior reads the descriptions, neither as attributes nor as whole captions; else ""."""
+    if evaluation.questions.free_captions and not any(evaluation.questions.dropped):
+        return ""
+    return explain_unspelled_descriptions(evaluation)
 
 
 def explain_missing_memory(evaluation: "Evaluation", points: int = 1) -> str:

@@ -4,12 +4,15 @@ Comparing the halves with each other gives the best score to expect. Pictures of
 digit) are in one half, so that the halves are independent.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
@@ -26,6 +29,8 @@ __all__ = ["LEAST", "Points", "RealPictures", "assign_halves", "read_sources"]
 LEAST = 8
 """Real pictures of a description in each half, at least, for it to be measured by itself."""
 
+_READ = 2000
+"""Real pictures that the classifier reads, at most."""
 _BASIS = 4096
 """Training pictures that principal components are found from."""
 
@@ -94,6 +99,25 @@ class RealPictures:
 
     def compute_features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Compute the classifier's features [n, F] of the images in ``rows`` of the dataset."""
+        return self._judge_images(self._judge.features, rows)
+
+    @cached_property
+    def read_rows(self) -> NDArray[np.int64]:
+        """The rows of at most 2,000 real pictures that the classifier reads."""
+        rows = self._dataset.split(self._split, self._settings.part)
+        return np.sort(numpy_generator(self._settings.seed, "real pictures").permutation(rows)[:_READ])
+
+    @cached_property
+    def predicted(self) -> NDArray[np.uint8]:
+        """The attributes [n, A] that the classifier predicts from the images in :attr:`read_rows`."""
+        return self._judge_images(self._judge.predict, self.read_rows)
+
+    @cached_property
+    def confidences(self) -> NDArray[np.float32]:
+        """The probability [n, A] of what is predicted, by the classifier."""
+        return self._judge_images(self._judge.confidence, self.read_rows)
+
+    def _judge_images(self, network: Callable[[Tensor, Tensor], Tensor], rows: NDArray[np.int64]) -> NDArray[Any]:
         from mmgen.training.batches import DatasetRows
 
         seed = self._settings.seed
@@ -103,7 +127,7 @@ class RealPictures:
         for indices in torch.arange(len(rows)).split(512):
             batch = source.batch(indices)
             hints = batch.values[name].masked_fill(~batch.present[name], UNKNOWN)
-            parts.append(self._judge.features(batch.values[self._image], hints).cpu().numpy())
+            parts.append(network(batch.values[self._image], hints).cpu().numpy())
         # DatasetRows puts rows in increasing order.
         return np.concatenate(parts)[np.argsort(np.argsort(rows))]
 

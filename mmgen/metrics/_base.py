@@ -60,6 +60,9 @@ class Metric(ABC):
     """Whether it examines drawn pictures alone, so that training pictures can be retrieved in place of them: it is
     judged, or reads "judge"."""
 
+    compares_judges: ClassVar[bool] = False
+    """Whether it compares what several judges read, so that it is computed once for all of them."""
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.judged = needs.explain_missing_classifier in cls.needs

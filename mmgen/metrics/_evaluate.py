@@ -83,15 +83,13 @@ def evaluate_with_classifiers(
 ) -> list[Work[list[Score]]]:
     """Return one work for all metrics, and one for each further classifier with the metrics that can use one.
 
-    All classifiers see the same drawn pictures.
+    All classifiers see the same drawn pictures. Metrics that compare judges are in the first work alone.
 
     Raises:
         UsageError: As :func:`evaluate`.
     """
     from mmgen.metrics import get
 
-    judged = [name for name in metrics if get(name).examines_pictures]
-    return [
-        evaluate(evaluation, metrics),
-        *(evaluate(evaluation.replace_classifier(judge), judged) for judge in classifiers),
-    ]
+    judged = [name for name in metrics if get(name).examines_pictures and not get(name).compares_judges]
+    further = [evaluation.replace_classifier(judge) for judge in classifiers]
+    return [evaluate(evaluation, metrics), *(evaluate(other, judged) for other in further if judged)]

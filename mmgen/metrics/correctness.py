@@ -191,13 +191,6 @@ def _average_by_caption(
     return np.bincount(of.ravel(), queries.weights * values) / weights, weights
 
 
-def _unreadable_queries(evaluation: "Evaluation") -> str:
-    """Return why no posterior reads these descriptions, as attributes or as whole captions; "" if one does."""
-    if evaluation.questions.free_captions and not any(evaluation.questions.dropped):
-        return ""
-    return needs.explain_unspelled_descriptions(evaluation)
-
-
 class Correctness(CodeAgreement):
     r"""Percentage of given attributes that the classifier finds in drawn images, mean over images and attributes.
 
@@ -219,7 +212,7 @@ class Correctness(CodeAgreement):
 
     rank = 2
     reads = DESCRIPTIONS
-    needs = (needs.explain_missing_classifier, _unreadable_queries)
+    needs = (needs.explain_missing_classifier, needs.explain_unreadable_queries)
     protocols: ClassVar = {
         "exact": "How many of the given attributes the judge sees in a picture; what it is told does not count.",
         "paper": "The same with the words that the judge is told, which always match, as Cremer and Kushman count.",

@@ -121,9 +121,14 @@ def _train_and_evaluate(folder: Path, write: Callable[[Path], None], device: str
     with Dataset.open(data) as dataset:
         settings = complete_settings(values, dataset)
     train_model(data, settings, model).run()
-    train_classifier(data, judge, validate(ClassifierSettings, {"network": "small", "training": training})).run()
-    judged = load_classifier(judge, device)
-    return Evaluation(load(model, device), Dataset.open(data), judged, ("prior", "own"), _SETTINGS)
+    judges = []
+    for seed, path in enumerate((judge, folder / "second-judge.safetensors")):
+        chosen = {"network": "small", "training": {**training, "seed": seed}}
+        train_classifier(data, path, validate(ClassifierSettings, chosen)).run()
+        judges.append(load_classifier(path, device))
+    evaluation = Evaluation(load(model, device), Dataset.open(data), judges[0], ("prior", "own"), _SETTINGS)
+    evaluation.replace_classifier(judges[1])  # for metrics that compare judges
+    return evaluation
 
 
 def small_graph_evaluation(folder: Path) -> Evaluation:

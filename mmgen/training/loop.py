@@ -132,6 +132,12 @@ class _Run:
         if settings.average is not None:
             self.average = AveragedWeights(self.task, settings.average)
 
+        if settings.patience is not None and self.task.selects is None:
+            raise UsageError(
+                f"training.patience got {settings.patience}, but no figure of validation tells which weights of this "
+                "training are best; leave it out"
+            )
+
         # Files: that all can be written, and that nothing is lost or missed.
         path = state_path(self.out)
         for name in settings.log_to:
@@ -176,7 +182,7 @@ class _Run:
             player.module.train()
         with stop_on_signals() as request:
             try:
-                while state.step < settings.steps and not self._is_out_of_time():
+                while state.step < settings.steps and not state.finished and not self._is_out_of_time():
                     self._train_step([order[state.step] for order in orders])
                     state.step += 1
                     state.seconds = self._seconds_of_first_process(before + time.monotonic() - began)
@@ -184,9 +190,11 @@ class _Run:
                         yield Progress(state.step, self._log_figures(log), self._seconds_left())
                     if state.step % settings.validate_every == 0 and state.step < settings.steps:
                         self._validate(log)
-                    self._stop_on_signal(request)
-                state.finished = True
-                self._validate(log)
+                    if not state.finished:
+                        self._stop_on_signal(request)
+                if not state.finished:
+                    state.finished = True
+                    self._validate(log)
             except TrainingError as error:
                 raise TrainingError(f"{error} ({self._describe_saved_files()})") from None
             finally:
@@ -272,18 +280,19 @@ class _Run:
         return progress | {"examples/s": rate}
 
     def _validate(self, log: RunLog | None) -> None:
-        """Validate, save the weights if they are the best so far, and save the state."""
+        """Validate, save the weights if they are the best so far, and the state; finish a run without patience left."""
         for player in self.players:
             player.guard.check()
         with self._use_averaged_weights():
             figures = validate(self.players[0].module, self.validation, self.settings)
+        selecting, patience = self.task.selects, self.settings.patience
+        assert selecting is None or selecting in figures, f"the task selects by {selecting}, not among {list(figures)}"
+        if selecting is not None and patience is not None and not self.state.finished:
+            self.state.wait(*figures[selecting], patience)
+            self.state.finished = self.state.converged
         if self.fabric.is_global_zero:
             assert log is not None
             # What the task selects by stands out among the figures, which are terms otherwise.
-            selecting = self.task.selects
-            assert selecting is None or selecting in figures, (
-                f"the task selects by {selecting}, not among {list(figures)}"
-            )
             terms = {name: mean for name, (mean, _) in figures.items() if name != selecting}
             selected = {} if selecting is None else {selecting: figures[selecting][0], "stderr": figures[selecting][1]}
             log.write({"step": self.state.step, "validation": {**selected, "terms": terms}})
@@ -298,7 +307,7 @@ class _Run:
                 if not self.out.exists():  # whether later weights are better is told by the file of the best
                     raise RuntimeError(f"save did not write {self.out}, the artifact; write it there")
             elif self.state.finished:
-                mark_finished(self.out)
+                mark_finished(self.out, self._facts_of_end())
             if not is_first_state:
                 self._save_state()
         self.fabric.barrier()
@@ -331,8 +340,12 @@ class _Run:
             "validation_examples": min(self.settings.validation_examples, len(self.validation)),
             "validation_terms": terms,
             "seconds": round(self.state.seconds, 2),
-            **({} if self.state.finished else UNFINISHED),
+            **(self._facts_of_end() if self.state.finished else UNFINISHED),
         }
+
+    def _facts_of_end(self) -> dict[str, Any]:
+        """Return the step at which a run without patience left stopped, as a fact of the artifact's header."""
+        return {"converged_at_step": self.state.step} if self.state.converged else {}
 
     def _save_state(self) -> None:
         path, seed = state_path(self.out), self.settings.seed

@@ -49,13 +49,27 @@ class RunState:
         best: Best validation value so far (by default the bound in nats per example); None before the first
             validation, and for tasks that do not select weights.
         seconds: Training time so far.
-        finished: Whether the run has made all its steps.
+        finished: Whether the run has made all its steps, or has run out of time or patience.
+        level: Validation value that the last clear rise reached; None before the first validation.
+        waited: Number of validations since then.
+        converged: Whether the run has run out of patience.
     """
 
     step: int = 0
     best: float | None = None
     seconds: float = 0.0
     finished: bool = False
+    level: float | None = None
+    waited: int = 0
+    converged: bool = False
+
+    def wait(self, value: float, stderr: float, patience: int) -> None:
+        """Count a validation; after ``patience`` of them without a rise above ``stderr`` the run has converged."""
+        if self.level is None or value > self.level + stderr:
+            self.level, self.waited = value, 0
+        else:
+            self.waited += 1
+        self.converged = self.waited >= patience
 
 
 def state_path(out: Path) -> Path:
@@ -68,8 +82,8 @@ def is_finished(header: Header) -> bool:
     return header.facts.get("finished", True) is True
 
 
-def mark_finished(out: Path) -> None:
-    """Mark an artifact as that of a finished run; it is rewritten atomically."""
+def mark_finished(out: Path, facts: Mapping[str, Any]) -> None:
+    """Mark an artifact as that of a finished run and add facts to its header; it is rewritten atomically."""
     header = read_header(out)
     if is_finished(header):
         return
@@ -81,7 +95,7 @@ def mark_finished(out: Path) -> None:
         settings=header.settings,
         seed=header.seed,
         parents=header.parents,
-        facts={name: value for name, value in header.facts.items() if name not in UNFINISHED},
+        facts={name: value for name, value in header.facts.items() if name not in UNFINISHED} | dict(facts),
         command=header.command,
     )
 
@@ -146,6 +160,9 @@ def save_state(
         "best": state.best,
         "seconds": state.seconds,
         "finished": state.finished,
+        "level": state.level,
+        "waited": state.waited,
+        "converged": state.converged,
     }
     tensors: dict[str, Tensor] = {f"task.{name}": value for name, value in task.state_dict().items()}
     if average is not None:
@@ -192,6 +209,8 @@ def load_state(
         extends = _check_settings(path, header, settings, precision, has_tensors=bool(tensors))
         if state.finished and not tensors:
             return state
+        if extends and state.converged:
+            extends = False  # with more steps it would have stopped at the same one
         state.finished = state.finished and not extends
         _load_tensors(tensors, task, optimizers)
         if average is not None:
@@ -217,7 +236,16 @@ def _read_progress(facts: dict[str, Any]) -> RunState:
         raise ValueError(f"the saved seconds are {seconds!r}, expected a number from 0")
     if type(finished) is not bool:
         raise ValueError(f"the saved mark 'finished' is {finished!r}, expected true or false")
-    return RunState(step, _finite_or_none(best), number, finished)
+    level, waited, converged = (
+        _finite_or_none(facts.get("level")),
+        facts.get("waited", 0),
+        facts.get("converged", False),
+    )
+    if type(waited) is not int or waited < 0 or type(converged) is not bool:
+        raise ValueError(
+            f"the saved patience is {waited!r} and {converged!r}, expected a whole number and true or false"
+        )
+    return RunState(step, _finite_or_none(best), number, finished, level, waited, converged)
 
 
 def _finite_or_none(value: Any) -> float | None:

@@ -26,7 +26,7 @@ from mmgen.training.batches import DatasetRows, Order
 from mmgen.training.guard import NanGuard
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, read_experiment, train_model
-from mmgen.training.state import describe_interruption, state_path
+from mmgen.training.state import RunState, describe_interruption, state_path
 
 SIZE = 96
 TINY: dict[str, Any] = {
@@ -335,3 +335,49 @@ def test_rate_and_weights_decay_as_asked(dataset_path: Path, tmp_path: Path) -> 
     for name, before in weights.items():
         expected = before - 1e-3 * before.sign()  # Adam's first step is as long as the rate, whatever the gradient
         torch.testing.assert_close(tensors_of(after, "model")[name], expected, rtol=0, atol=1e-6)
+
+
+STILL: dict[str, Any] = {
+    "steps": 40, "schedule": "constant", "learning_rate": 1e-12, "validate_every": 2, "patience": 2, "log_every": 1,
+}  # fmt: skip
+"""A training whose validation never rises: it stops at the second validation after the first, in step 6."""
+
+
+def test_a_training_whose_validation_no_longer_rises_stops(dataset_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model.safetensors"
+    run(dataset_path, out, **STILL)
+    assert read_checkpoint(out, "model")[0].facts["converged_at_step"] == 6
+    validated = [
+        line["step"] for line in map(json.loads, log_path(out).read_text().splitlines()) if "validation" in line
+    ]
+    assert validated == [2, 4, 6] and describe_interruption(out) == ""
+    whole = tmp_path / "whole.safetensors"
+    run(dataset_path, whole, **{**STILL, "patience": 20})
+    facts = read_checkpoint(whole, "model")[0].facts
+    assert "converged_at_step" not in facts and json.loads(log_path(whole).read_text().splitlines()[-1])["step"] == 40
+
+
+def test_patience_counts_on_where_a_run_was_interrupted(dataset_path: Path, tmp_path: Path) -> None:
+    """Interrupted after the first validation without a rise, and again at the end with more steps to make."""
+    out = tmp_path / "model.safetensors"
+    with pytest.raises(Interrupted):
+        run(dataset_path, out, stop_at=5, **STILL)
+    run(dataset_path, out, resume="require", **STILL)
+    assert read_checkpoint(out, "model")[0].facts["converged_at_step"] == 6
+    run(dataset_path, out, **{**STILL, "steps": 60})  # an uninterrupted run of 60 steps has stopped here as well
+    assert read_checkpoint(state_path(out), "training-state")[0].facts["step"] == 6
+
+
+def test_only_a_rise_above_the_error_renews_patience() -> None:
+    state = RunState()
+    for value, waited in ((1.0, 0), (1.05, 1), (1.2, 0), (1.1, 1), (1.29, 2), (1.25, 3)):
+        state.wait(value, 0.1, patience=3)
+        assert (state.waited, state.converged) == (waited, waited == 3)
+
+
+def test_patience_needs_a_figure_to_wait_for(dataset_path: Path, tmp_path: Path) -> None:
+    values = {**TINY, "objective": {"name": "capacity"}, "training": {**TINY["training"], "patience": 2}}
+    with Dataset.open(dataset_path) as dataset:
+        settings = complete_settings(values, dataset)
+    with pytest.raises(UsageError, match=r"training\.patience got 2, but no figure of validation tells"):
+        train_model(dataset_path, settings, tmp_path / "m.safetensors", "mmgen train").run()

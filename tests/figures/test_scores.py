@@ -235,8 +235,8 @@ def test_what_real_halves_get_is_told_with_a_number(tmp_path: Path) -> None:
         _correctness(60.0, 4, metric="recall", details={"ceiling": "high"}),
     )
     precision, recall = (table.rows[0].cells[0] for table in make_score_tables(scores, {}))
-    assert precision is not None and "real halves 81.25" in precision.detail
-    assert recall is not None and "real halves" not in recall.detail
+    assert precision is not None and "real pictures 81.25" in precision.detail
+    assert recall is not None and "real pictures" not in recall.detail
 
 
 def test_accuracies_of_a_judge_are_by_name(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def _measured_cell(group: RunGroup | None, best: bool) -> Number | None:
         detail.append(f"± is the standard deviation over {group.n} seeds")
     elif group.stderr is not None:
         detail.append("± is the standard error")
-    for key, name in (("splits_sd", "sd over 5 splits of the queries"), ("ceiling", "real halves")):
+    for key, name in (("splits_sd", "sd over 5 splits of the queries"), ("ceiling", "real pictures")):
         if group.n == 1 and isinstance(value := score.details.get(key), int | float):
             detail.append(f"{name} {Number(value)}")
     detail += [f"{name} {value:.1f}" for name, value in group.by_attribute.items()]
@@ -230,7 +230,9 @@ def _attribute_table(groups: Sequence[tuple[str, str, RunGroup]]) -> AttributeTa
         return [f"{values[name]:.1f}" if name in values else "–" for name in attributes]
 
     rows = [(posterior or "–", column, cells(group.by_attribute)) for posterior, column, group in counted]
-    accuracies = (score.judge_accuracy for *_, group in counted for score in group.runs)
+    accuracies = (
+        score.judge_accuracy for *_, group in counted for score in group.runs if "ceiling" not in score.details
+    )
     judges = {tuple(sorted(accuracy.items())) for accuracy in accuracies if accuracy}
     rows += [("judge on real pictures", "", cells(dict(accuracy))) for accuracy in sorted(judges)]
     return AttributeTable(attributes, rows)
@@ -240,7 +242,7 @@ def _judge_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None
     """Make the row of the classifier's accuracy on real pictures, which bounds the scores; None if unknown."""
     cells: list[Number | None] = [None] * len(columns)
     for score in scores:
-        if score.by_attribute and score.real_accuracy is not None:
+        if score.by_attribute and score.real_accuracy is not None and "ceiling" not in score.details:
             cells[columns.index(Column.from_score(score))] = Number(score.real_accuracy)
     return Row("held-out pictures of the dataset", "judge on real pictures", cells) if any(cells) else None
 

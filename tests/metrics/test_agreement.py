@@ -1,0 +1,140 @@
+"""Agreement of two judges against cases worked out by hand, and against planted ghosts that other metrics miss."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import Dataset
+from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
+from mmgen.metrics._evaluate import evaluate, evaluate_with_classifiers
+from mmgen.results.score import Score
+from tests.metrics.toy import Judge, loaded_painter, write_dataset
+
+
+class Rounder(Judge):
+    """Reads a digit between two digits as the upper one, where the other judge reads the lower one, and is sure of a
+    digit that is one."""
+
+    content_id, network_name = "r", "rounder"
+
+    def predict(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
+        return (images.flatten(1) * 255 / 60 + 0.01).round().to(torch.uint8)
+
+
+class Doubter(Judge):
+    """Reads a digit between two digits as the lower one, and is not sure of it."""
+
+    content_id, network_name = "d", "doubter"
+
+    def predict(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
+        return (images.flatten(1) * 255 / 60 - 0.01).round().to(torch.uint8)
+
+    def confidence(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
+        grey = images.flatten(1) * 255 / 60
+        return 1 - (grey - grey.round()).abs()
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return Dataset.open(write_dataset(tmp_path_factory.mktemp("agreement") / "toy.h5", 900))
+
+
+def asked(dataset: Dataset, share: float = 0.0, dropped: tuple[int, ...] = (0, 1), draws: int = 200) -> Evaluation:
+    """An evaluation of "own" in which a share of the drawn pictures are blends of the digits 0 and 1."""
+    settings = EvaluationSettings(dropped=dropped, draws=draws)
+    evaluation = Evaluation(loaded_painter(Path("m.safetensors")), dataset, Doubter(), ("own",), settings)
+    pictures = evaluation.drawn_pictures
+    draw = pictures.draw_pictures
+
+    def with_ghosts(queries: Any, posterior: str, n: int, have: int = 0) -> Iterator[Any]:
+        for piece in draw(queries, posterior, n, have):
+            means = piece.means.clone()
+            means[:, : round(share * means.shape[1]), ..., 0] = 30 / 255  # between 0 and 60
+            yield replace(piece, means=means)
+
+    pictures.draw_pictures = with_ghosts  # type: ignore[method-assign]
+    return evaluation
+
+
+def measure(evaluation: Evaluation, *metrics: str) -> list[Score]:
+    return [score for work in evaluate_with_classifiers(evaluation, metrics, [Rounder()]) for score in work.run()]
+
+
+def test_pictures_that_show_two_values_are_read_differently(dataset: Dataset) -> None:
+    scores = measure(asked(dataset, 0.25), "agreement")
+    assert [(score.quantity, score.given) for score in scores] == [
+        ("agreement", 2), ("sure", 2), ("agreement", 1), ("sure", 1),
+    ]  # fmt: skip
+    # All words given: each word counts, and a quarter of the pictures have no digit.
+    assert scores[0].value == scores[1].value == 75 and scores[0].details["ceiling"] == 100
+    assert scores[0].by_attribute == {"digit": 75, "size": 100}
+    # One given: where the digit is open (2 of 5 descriptions, 6 of 12 choices) a quarter; a size is always legible.
+    assert scores[2].value == pytest.approx(100 - 25 / 2)
+    assert scores[2].by_attribute == {"digit": 75, "size": 100}
+    for score in scores:
+        assert score.details["below_ceiling"] == pytest.approx(100 - score.value)
+        assert score.stderr is not None and score.stderr > 0 and score.details["real"] == 300
+        assert score.conditions["second_judge"] == "rounder r" and score.judge == "doubter"
+
+
+def test_only_open_words_count(dataset: Dataset) -> None:
+    """A digit that was asked for and is a ghost is correctness's matter, where a size is open."""
+    by_query = measure(asked(dataset, 1.0, dropped=(1,)), "agreement")[0]
+    assert by_query.points is not None
+    codes = asked(dataset, dropped=(1,)).questions.make_queries(1).codes
+    assert [*by_query.points.values] == [0.0 if code[0] == 255 else 100.0 for code in codes]
+
+
+def test_ghosts_escape_the_other_metrics(dataset: Dataset) -> None:
+    """Planted ghosts lower agreement by their share and nothing else by half of that."""
+    metrics = ("agreement", "correctness", "coverage")
+    real, ghosts = (measure(asked(dataset, share, (1,)), *metrics) for share in (0.0, 0.2))
+    lost = {(one.quantity, one.judge): one.value - other.value for one, other in zip(real, ghosts, strict=True)}
+    assert lost["agreement", "doubter"] == pytest.approx(10) == lost["sure", "doubter"]
+    assert all(abs(value) < 5 for (quantity, _), value in lost.items() if quantity == "coverage")
+
+
+def test_one_judge_is_refused_with_the_way_to_a_second(dataset: Dataset) -> None:
+    with pytest.raises(UsageError, match="agreement needs two judges, got one; make a second with: mmgen train-") as e:
+        evaluate(asked(dataset), ["agreement"])
+    assert f"{dataset.path} --network attentive --seed 1 -o second-judge.safetensors" in str(e.value)
+    assert str(e.value).endswith("--judge FIRST --judge second-judge.safetensors")
+
+
+def test_pictures_are_drawn_once_for_agreement_and_the_others(dataset: Dataset) -> None:
+    evaluation = asked(dataset, dropped=(0, 1), draws=12)
+    drawn: dict[int, list[int]] = {}
+    draw = evaluation.drawn_pictures.draw_pictures
+
+    def counted(queries: Any, posterior: str, n: int, have: int = 0) -> Any:
+        drawn.setdefault(queries.dropped, []).extend(range(have, have + n))
+        return draw(queries, posterior, n, have)
+
+    evaluation.drawn_pictures.draw_pictures = counted  # type: ignore[method-assign]
+    measure(evaluation, "agreement", "correctness", "coverage", "recall")
+    assert len(drawn) == 2 and all(numbers == list(range(len(numbers))) for numbers in drawn.values())
+
+
+def test_three_judges_are_compared_with_the_first(dataset: Dataset) -> None:
+    works = evaluate_with_classifiers(asked(dataset, 0.5, (0,)), ["agreement"], [Rounder(), Judge()])
+    scores = [score for work in works for score in work.run()]
+    assert [(s.conditions["second_judge"], s.quantity) for s in scores] == [
+        ("rounder r", "agreement"), ("rounder r", "sure"), ("reader j", "agreement"), ("reader j", "sure"),
+    ]  # fmt: skip
+
+
+def test_a_description_without_real_pictures_has_no_ceiling(tmp_path: Path) -> None:
+    """Training pictures of the split "compositional" lack a combination, whose test part has nothing else."""
+    data = Dataset.open(write_dataset(tmp_path / "toy.h5", 120))
+    loaded = loaded_painter(Path("m.safetensors"), split="compositional")
+    evaluation = Evaluation(loaded, data, Judge(), ("own",), EvaluationSettings(dropped=(0,), draws=4))
+    (score, _) = measure(evaluation, "agreement")
+    assert score.value == 100 and score.stderr is None and score.details["ceiling"] == 100
+    assert np.isfinite(score.details["below_ceiling"])
