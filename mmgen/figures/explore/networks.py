@@ -5,7 +5,7 @@ row; biases and other small constants in full precision.
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from mmgen.figures.explore._steps import StepWriter, UnknownOperation
 
-__all__ = ["BITS", "Network", "UnknownOperation", "trace_network"]
+__all__ = ["BITS", "Network", "UnknownOperation", "round_network", "trace_network"]
 
-BITS = (8, 9, 10, 11, 12, 13, 14, 16)
+BITS = (3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 16)
 """Numbers of bits that weights are kept in, the fewest first."""
 _SMALL = 256
 """Largest number of values of a constant that is kept in full precision."""
+_LARGE = 0.05
+"""Share of all weights above which a tensor has its own number of bits."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,41 @@ def trace_network(function: Callable[[Tensor], Tensor], example: Tensor) -> Netw
     except (RuntimeError, ValueError, TypeError) as error:
         first = (str(error).strip().splitlines() or ["unknown"])[0]
         raise UnknownOperation(f"it cannot be traced ({first})") from None
+    for node in graph.graph.nodes:
+        node.kwargs = {name: value for name, value in node.kwargs.items() if name != "memory_format"}
+    graph.recompile()
     return Network(graph, tuple(example.shape))
+
+
+def round_network(
+    network: Network, is_close: Callable[[Network], bool], most: int, bits: Sequence[int] = BITS
+) -> tuple[Network | None, str]:
+    """Return a network in few bits, or None and the reason.
+
+    Bits are first equal for all weights; large tensors then lose as many as they can.
+
+    Args:
+        network: The network.
+        is_close: Whether a rounded network still computes what it should.
+        most: Largest size of the weights in bytes.
+        bits: Numbers of bits to try, the fewest first.
+    """
+    sizes = network.weights
+    total = sum(sizes.values())
+    for uniform in bits:
+        if total * uniform / 8 > most:
+            return None, f"its {total:,} weights would take {total * uniform / 8e6:.1f} MB"
+        chosen = dict.fromkeys(sizes, uniform)
+        if is_close(network.with_bits(chosen)):
+            break
+    else:
+        return None, "rounded to 16 bits it would draw other pictures"
+    for name in [name for name, size in sizes.items() if size > _LARGE * total]:
+        for fewer in reversed([each for each in bits if each < chosen[name]]):
+            if not is_close(network.with_bits(chosen | {name: fewer})):
+                break
+            chosen[name] = fewer
+    return network.with_bits(chosen), ""
 
 
 def quantise(tensor: Tensor, bits: int) -> tuple[Tensor, Tensor]:

@@ -59,7 +59,27 @@ function multiply(w, x, rows, depth, columns, bias, out, down, across) {
   }
   for (let p = 0; p < columns; p++) {
     const first = p * depth;
-    for (let o = p < even ? whole : 0; o < rows; o++) {
+    let o = p < even ? whole : 0;
+    for (; o < whole; o += 4) {
+      let [a, b, c, d] = bias ? [bias[o], bias[o + 1], bias[o + 2], bias[o + 3]] : [0, 0, 0, 0];
+      let i = o * depth;
+      let j = i + depth;
+      let k = j + depth;
+      let l = k + depth;
+      for (let n = first; n < first + depth; n++) {
+        const value = x[n];
+        a += w[i++] * value;
+        b += w[j++] * value;
+        c += w[k++] * value;
+        d += w[l++] * value;
+      }
+      const at = o * down + p * across;
+      out[at] = a;
+      out[at + down] = b;
+      out[at + 2 * down] = c;
+      out[at + 3 * down] = d;
+    }
+    for (; o < rows; o++) {
       let sum = bias ? bias[o] : 0;
       for (let n = first, i = o * depth; n < first + depth; n++, i++) sum += w[i] * x[n];
       out[o * down + p * across] = sum;
@@ -103,6 +123,18 @@ const operations = {
   scale: ({ each }, [x, factor, shift], out) => () => {
     for (let n = 0, channel = 0; n < out.length; channel++) {
       for (const end = n + each; n < end; n++) out[n] = x[n] * factor[channel] + shift[channel];
+    }
+  },
+
+  // Values of each row with mean 0 and standard deviation 1.
+  normalise: ({ each, eps }, [x], out) => () => {
+    for (let first = 0; first < out.length; first += each) {
+      let [sum, squares] = [0, 0];
+      for (let n = first; n < first + each; n++) sum += x[n];
+      const mean = sum / each;
+      for (let n = first; n < first + each; n++) squares += (x[n] - mean) ** 2;
+      const factor = 1 / Math.sqrt(squares / each + eps);
+      for (let n = first; n < first + each; n++) out[n] = (x[n] - mean) * factor;
     }
   },
 
@@ -269,11 +301,11 @@ const live = data.live && {
   decoder: new Network(data.live.decoder),
   words: data.live.words && new Network(data.live.words),
   encoder: data.live.encoder && new Network(data.live.encoder),
+  judge: data.live.judge && new Network(data.live.judge),
 };
 
-// The likeliest value of each attribute at z with its probability: [code, share] for each.
-function believe(z) {
-  const logits = live.words.run(z);
+// The likeliest value of each attribute by logits side by side, with its probability: [code, share] for each.
+function readLogits(logits) {
   let at = 0;
   return words.values.map((values) => {
     const own = logits.subarray(at, (at += values.length));
@@ -282,6 +314,7 @@ function believe(z) {
     return [own.indexOf(top), 1 / mass];
   });
 }
+const believe = (z) => readLogits(live.words.run(z));
 // The model's reading of z in words, with shares where it is not sure.
 function modelReads(z) {
   if (!live.words) return "";
