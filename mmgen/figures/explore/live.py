@@ -18,6 +18,7 @@ from mmgen.core.seeding import torch_generator
 from mmgen.figures.explore.choices import DescriptionChoices
 from mmgen.figures.explore.flows import find_flow, trace_flow
 from mmgen.figures.explore.networks import BITS, UnknownOperation, round_network, trace_network
+from mmgen.figures.explore.space import EncodingMap
 from mmgen.figures.session import Session, Source
 from mmgen.posteriors import posterior_of
 from mmgen.training.batches import make_batch
@@ -29,6 +30,10 @@ __all__ = ["Latents", "LiveNetworks", "Room", "source_key", "trace_networks"]
 
 _CHECKED = 128
 """Number of draws of z of each width on which a rounded decoder is compared with the model."""
+_JUDGED = 512
+"""Number of pictures on which a rounded judge is compared with the judge."""
+_CELLS = 15
+"""Cells along each side of a map at whose middles a rounded decoder is compared as well."""
 _WIDTHS = (1.0, 1.5, 2.0)
 """Standard deviations of these draws: sliders and guidance lead to z that are rare under p(z)."""
 _UNTRACED = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError, MmgenError)
@@ -97,7 +102,7 @@ class Room:
 
     def left(self, live: LiveNetworks) -> int:
         """Return the largest size in bytes of the weights of the next network."""
-        return min(self.each, (self.whole - len(live)) * 3 // 4)
+        return min(self.each, (self.whole - len(live)) * 4 // 5)
 
 
 def source_key(source: Source) -> tuple[Path, str]:
@@ -162,13 +167,17 @@ def _within(tolerance: float) -> Callable[[Tensor, Tensor], bool]:
 
 @torch.no_grad()
 def trace_networks(
-    session: Session, places: Tensor | None, images: np.ndarray | None, choices: DescriptionChoices | None, room: Room
+    session: Session,
+    land: EncodingMap | None,
+    images: np.ndarray | None,
+    choices: DescriptionChoices | None,
+    room: Room,
 ) -> LiveNetworks:
     """Trace the networks of a model that a page can compute itself, the most important first.
 
     Args:
         session: The model.
-        places: Further z on which the decoder is compared [n, D], such as encodings and places of a map.
+        land: Encodings on which decoder and judge are compared, and their map; None without data.
         images: Pictures on which the encoder is compared, [n, C, H, W]; None without data, and then without encoder.
         choices: Descriptions by attributes on which flows are compared; None without any, and then without flows.
         room: Largest sizes.
@@ -182,8 +191,8 @@ def trace_networks(
     size = loaded.model.latent_size
     generator = torch_generator(session.seed, "live", device="cpu")
     z = torch.cat([width * torch.randn(_CHECKED, size, generator=generator) for width in _WIDTHS])
-    if places is not None:
-        z = torch.cat([z, places.float()])
+    if land is not None:
+        z = torch.cat([z, land.encodings.mean[:_CHECKED].float(), land.chart.cell_centres(_CELLS)])
     name = main.name
     decoder, reason = _try(lambda x: _decode_mean(loaded, name, x), z, _within(_LEVELS / 255), room.each)
     if decoder is None:
@@ -202,8 +211,8 @@ def trace_networks(
             live.reasons.append(f"There is no drawing with the finger: of the encoder, {reason}.")
     elif images is not None:
         live.reasons.append("There is no drawing with the finger: the encoder reads words as well as pictures.")
-    if live.flows:
-        _add_judge(live, session, _decode_mean(loaded, name, torch.cat([z[:_CHECKED], z[len(_WIDTHS) * _CHECKED :]])), room)
+    if live.flows and land is not None:
+        _add_judge(live, session, _decode_mean(loaded, name, land.encodings.mean[:_JUDGED].float()), room)
     return live
 
 
@@ -229,7 +238,7 @@ def _add_flows(
 
 
 def _add_judge(live: LiveNetworks, session: Session, images: Tensor, room: Room) -> None:
-    """Add the judge if it reads pictures alone, in the fewest bits with which it reads nearly all drawn ones alike."""
+    """Add the judge if it reads pictures alone, in the fewest bits with which it reads nearly all ``images`` alike."""
     judge = session.judge
     if judge is None or judge.hints or session.model.observation is None:
         return
@@ -240,9 +249,9 @@ def _add_judge(live: LiveNetworks, session: Session, images: Tensor, room: Room)
         return min(float((one.argmax(1) == other.argmax(1)).float().mean()) for one, other in pairs) >= _ALIKE
 
     seen = images.clamp(0, 1)
-    live.judge, _ = _try(lambda x: torch.cat(judge(x), 1), seen, reads_alike, room.left(live), BITS)
+    live.judge, reason = _try(lambda x: torch.cat(judge(x), 1), seen, reads_alike, room.left(live), BITS)
     if live.judge is None:
-        live.reasons.append("There are no red frames around pictures that the page draws: its judge does not fit.")
+        live.reasons.append(f"No frame of a picture that the page draws is red: of the judge, {reason}.")
 
 
 def _why_not(loaded: "TrainedModel") -> str:

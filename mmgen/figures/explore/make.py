@@ -60,10 +60,10 @@ _SCRIPTS = (
 )  # fmt: skip
 """Files of the page's script, in order."""
 _CHECKED = 64
-"""Number of encodings and of pictures on which networks are compared with their rounded copies."""
+"""Number of pictures on which an encoder is compared with its rounded copy."""
 _NETWORK = 0.55
 """Largest share of the page for the weights of one network, before they are written as letters."""
-_NETWORKS, _ALONE = 0.75, 0.93
+_NETWORKS, _ALONE = 0.75, 0.92
 """Largest share of the page for all networks: beside stored pictures, and alone."""
 
 
@@ -228,9 +228,8 @@ def _add_live_networks(
 ) -> None:
     """Trace the networks that the page computes itself, as far as its size allows."""
     session, land = content.session, content.encoding_map
-    images = places = None
+    images = None
     if land is not None and session.group.dataset is not None:
-        places = torch.cat([land.encodings.mean[:_CHECKED], land.chart.cell_centres(_CELLS[-1])])
         with Dataset.open(session.group.dataset) as data:
             images = read_examples(session.model, data, land.encodings.rows[:_CHECKED]).images
     alone = all(find_flow(source) is not None for _, sources in choices for source in sources)
@@ -238,7 +237,7 @@ def _add_live_networks(
         min(limits.weights, int(_NETWORK * limits.size)), int((_ALONE if alone else _NETWORKS) * limits.size)
     )  # fmt: skip
     by_attributes = next((asked for asked, _ in choices if asked.kind == "attributes"), None)
-    content.live = trace_networks(session, places, images, by_attributes, room)
+    content.live = trace_networks(session, land, images, by_attributes, room)
 
 
 def _draw_latent_space(

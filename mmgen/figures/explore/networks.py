@@ -69,8 +69,8 @@ class Network:
         output = writer.write(self.graph)
         return {
             "steps": writer.steps, "sizes": writer.sizes, "output": output, "constants": packer.constants,
-            "weights": base64.b64encode(b"".join(packer.packed)).decode("ascii"),
-            "numbers": base64.b64encode(b"".join(packer.numbers)).decode("ascii"),
+            "weights": encode_letters(b"".join(packer.packed)),
+            "numbers": encode_letters(b"".join(packer.numbers)),
         }  # fmt: skip
 
 
@@ -107,20 +107,34 @@ def round_network(
     """
     sizes = network.weights
     total = sum(sizes.values())
-    for uniform in bits:
-        if total * uniform / 8 > most:
-            return None, f"its {total:,} weights would take {total * uniform / 8e6:.1f} MB"
+    chosen: dict[str, int] = {}
+    for uniform in bits if total * bits[0] / 8 <= most else ():
         chosen = dict.fromkeys(sizes, uniform)
         if is_close(network.with_bits(chosen)):
             break
     else:
-        return None, "rounded to 16 bits it would draw other pictures"
+        if chosen:
+            return None, "rounded to 16 bits it would draw other pictures"
+        return None, f"its {total:,} weights would take {total * bits[0] / 8e6:.1f} MB"
     for name in [name for name, size in sizes.items() if size > _LARGE * total]:
         for fewer in reversed([each for each in bits if each < chosen[name]]):
             if not is_close(network.with_bits(chosen | {name: fewer})):
                 break
             chosen[name] = fewer
+    taken = sum(sizes[name] * each / 8 for name, each in chosen.items())
+    if taken > most:
+        return None, f"its {total:,} weights would take {taken / 1e6:.1f} MB"
     return network.with_bits(chosen), ""
+
+
+def encode_letters(packed: bytes) -> str:
+    """Return bytes as letters, five for four bytes, without any that HTML or JSON would escape.
+
+    Example:
+        >>> encode_letters(bytes([0, 0, 0, 0, 255]))
+        '00000{{R30'
+    """
+    return base64.b85encode(packed, pad=True).translate(bytes.maketrans(b"&<>", b",./")).decode("ascii")
 
 
 def quantise(tensor: Tensor, bits: int) -> tuple[Tensor, Tensor]:

@@ -16,15 +16,14 @@ function describe(codes) {
 class Flow {
   constructor({ network, steps, shift, scale }) {
     Object.assign(this, { steps, shift, scale, network: new Network(network) });
-    this.input = this.network.values[0]; // point, time and context side by side
   }
 
   velocity(u, t, context) {
-    const { input, network } = this;
+    const { input } = this.network; // point, time and context side by side
     input.set(u);
     input[u.length] = t;
     input.set(context, u.length + 1);
-    return network.run(input);
+    return this.network.run(input);
   }
 
   // Under classifier-free guidance: away from the velocity without words.

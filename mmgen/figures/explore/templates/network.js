@@ -1,5 +1,22 @@
 // ---------------------------------------------------------------- networks, computed for one example at a time
 
+// Bytes of letters, four of five.
+const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%,()*+-;.=/?@^_`{|}~";
+function bytesOfLetters(text) {
+  const places = new Uint8Array(128);
+  for (let n = 0; n < LETTERS.length; n++) places[LETTERS.charCodeAt(n)] = n;
+  const found = new Uint8Array((text.length / 5) * 4);
+  for (let n = 0, at = 0; n < text.length; at += 4) {
+    let value = 0;
+    for (const end = n + 5; n < end; n++) value = value * 85 + places[text.charCodeAt(n)];
+    found[at] = value / 16777216;
+    found[at + 1] = value >>> 16;
+    found[at + 2] = value >>> 8;
+    found[at + 3] = value;
+  }
+  return found;
+}
+
 // Integers of `bits` bits in two's complement, the highest bit first.
 function unpack(packed, bits, count) {
   const levels = new Int16Array(count);
@@ -272,15 +289,24 @@ const operations = {
 };
 
 class Network {
-  constructor({ steps, sizes, output, constants, weights, numbers }) {
-    const packed = bytes(weights);
-    const exact = new Float32Array(bytes(numbers).buffer);
+  constructor(described) {
+    this.described = described;
+  }
+
+  // Unpacks the weights, when the network is first needed.
+  prepare() {
+    const { steps, sizes, output, constants, weights, numbers } = this.described;
+    const packed = bytesOfLetters(weights);
+    const exact = new Float32Array(bytesOfLetters(numbers).buffer);
     let [first, number] = [0, 0];
     const fixed = constants.map(([size, rows, bits]) => {
       if (!rows) return exact.subarray(number, (number += size));
       const levels = unpack(packed.subarray(first, (first += Math.ceil((size * bits) / 8))), bits, size);
-      const values = Float32Array.from(levels, (level, n) => level * exact[number + Math.floor(n / (size / rows))]);
-      number += rows;
+      const values = new Float32Array(size);
+      for (let n = 0; n < size; number++) {
+        const scale = exact[number];
+        for (const end = n + size / rows; n < end; n++) values[n] = levels[n] * scale;
+      }
       return values;
     });
     this.values = sizes.map((size) => new Float32Array(size));
@@ -289,9 +315,15 @@ class Network {
     this.output = this.values[output];
   }
 
+  // Where the input belongs.
+  get input() {
+    if (!this.steps) this.prepare();
+    return this.values[0];
+  }
+
   // The output, which the next call overwrites.
   run(input) {
-    this.values[0].set(input);
+    this.input.set(input);
     for (const step of this.steps) step();
     return this.output;
   }
