@@ -62,7 +62,7 @@ class Between {
       const whole = this.part.complete(n);
       const [one, other] = [this.from, this.to].map((value) => describe(this.part.codes(whole.with(this.m, value))));
       const context = one.map((value, place) => value + ((other[place] - value) * step) / STEPS);
-      this.anchors.set(key, this.source.draws.draw(this.part.noise(n).values, context, this.source.steered));
+      this.anchors.set(key, this.source.draws.draw(this.part.noise(n), context, this.source.steered));
     }
     return this.anchors.get(key);
   }

@@ -5,15 +5,37 @@ let chooseDensity = () => {}; // shows the density of a part's posterior
 let placeOnMap = () => [0, 0]; // of z, from -1 to 1 along each side
 const CELLS = 31; // of a density along each side of the map; it is drawn smoothly
 
+const FEWEST = 12; // degrees of freedom for a width of kernels within descriptions
+
+// Variance of weighted values about their mean, or about the means of their groups where these are large enough.
+function spread(values, weights, groups) {
+  const sums = new Map();
+  values.forEach((value, n) => {
+    const [one, sum] = sums.get(groups[n]) ?? [0, 0];
+    sums.set(groups[n], [one + weights[n], sum + weights[n] * value]);
+  });
+  const free = values.length - sums.size;
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const mean = values.reduce((sum, value, n) => sum + (weights[n] / total) * value, 0);
+  const within = free >= FEWEST;
+  const squares = values.reduce((sum, value, n) => {
+    const [one, own] = sums.get(groups[n]);
+    return sum + (weights[n] / total) * (value - (within ? own / one : mean)) ** 2;
+  }, 0);
+  return within && sums.size > 1 ? (squares * values.length) / free : squares;
+}
+
 // Of each cell of the map, 1 minus the mass of all denser ones, also beside the map: above 0.5 they hold half of it.
-// Points are [x, y, weight]; kernels have Scott's width with the effective number of points.
+// Points are [x, y, weight, description]; kernels have Scott's width with the effective number of points, from their
+// spread within descriptions.
 function contours(points, around = data.map.around) {
   const side = around * CELLS;
-  const total = points.reduce((sum, point) => sum + point[2], 0);
-  const squares = points.reduce((sum, point) => sum + (point[2] / total) ** 2, 0);
+  const weights = points.map((point) => point[2]);
+  const groups = points.map((point) => point[3]);
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const squares = weights.reduce((sum, weight) => sum + (weight / total) ** 2, 0);
   const widths = [0, 1].map((axis) => {
-    const mean = points.reduce((sum, point) => sum + (point[2] / total) * point[axis], 0);
-    const variance = points.reduce((sum, point) => sum + (point[2] / total) * (point[axis] - mean) ** 2, 0);
+    const variance = spread(points.map((point) => point[axis]), weights, groups);
     return Math.min(side, Math.max(0.6, (Math.sqrt(variance) * squares ** (1 / 6) * CELLS) / 2));
   });
   const density = new Float64Array(side * side);

@@ -71,7 +71,7 @@ class Source {
         this.say(figure, n, whole, null);
         canvas.dataset.ready = "";
         later(figure, () => {
-          const z = this.latent(part.noise(n).values, part.codes(whole));
+          const z = this.latent(part.noise(n), part.codes(whole));
           this.latents[n] = z;
           morph(canvas, z, String(n), () => later(figure, () => this.judge(figure, n, whole)));
         });
@@ -123,42 +123,44 @@ class Source {
     this.line.textContent = [wanted ? `Here ${right} of ${wanted} words right` : "", this.verdict].filter(Boolean).join("; ");
   }
 
-  // Places on the map of draws for the wish, with weights; `renew` is called again whenever there are more.
+  // Places on the map of draws for the wish, as contours() takes them; `renew` is called again when there are more.
   cloud(renew) {
     const { part } = this;
     if (!this.draws) {
       const size = this.clouds.length / part.held;
-      const shares = part.shares(part.held);
-      const points = [];
-      shares.forEach((share, row) => {
-        for (let n = row * size; share && n < (row + 1) * size; n += 2) points.push([this.clouds[n], this.clouds[n + 1], share]);
-      });
-      return renew(points.map(([x, y, share]) => [...[x, y].map((byte) => ((2 * byte) / 255 - 1) * data.map.around), share]));
+      return renew(part.shares(part.held).flatMap((share, row) =>
+        share ? fromBytes(this.clouds.subarray(row * size, (row + 1) * size)).map(([x, y]) => [x, y, share, row]) : [],
+      ));
     }
     const points = [];
     const more = (n) => {
-      const { noise, row } = part.drawn("map", n);
-      points.push([...placeOnMap(this.latent(noise, part.codes(part.descriptions.complete(part.wish, row)))), 1]);
+      const row = pick(part.mixture, randomStream(data.seed, "words of the map", n)());
+      const codes = part.codes(part.descriptions.complete(part.wish, row));
+      points.push([...placeOnMap(this.latent(part.noise(n, "map", 0), codes)), 1, row]);
       if (n + 1 < CLOUD) later(this, () => more(n + 1));
-      if ([CLOUD >> 2, CLOUD].includes(n + 1)) renew(points);
+      if ([CLOUD / 4, CLOUD].includes(n + 1)) renew(points);
     };
     forget(this);
     later(this, () => more(0));
   }
 }
-const CLOUD = 120; // draws of a cloud
+const CLOUD = 160; // draws of a cloud
+
+// Places on the map that are written in bytes.
+function fromBytes(levels) {
+  const at = (byte) => ((2 * byte) / 255 - 1) * data.map.around;
+  return Array.from({ length: levels.length / 2 }, (_, n) => [at(levels[2 * n]), at(levels[2 * n + 1])]);
+}
 
 // Where the model reads the opening words off z, where no posterior on the page is fitted to it.
 class Belief {
   constructor(places, part) {
     Object.assign(this, { plain: "what the model believes", name: "p(z|y)", kind: "true", part });
-    const levels = [...bytes(places)].map((byte) => ((2 * byte) / 255 - 1) * data.map.around);
-    this.points = levels.flatMap((x, n) => (n % 2 ? [] : [[x, levels[n + 1], 1]]));
-    this.clouds = this.points;
+    this.clouds = bytes(places);
   }
 
   cloud(renew) {
-    if (this.part.isOpening()) renew(this.points);
+    if (this.part.isOpening()) renew(fromBytes(this.clouds).map(([x, y]) => [x, y, 1, 0]));
   }
 }
 
@@ -194,28 +196,26 @@ class Part {
     return this.descriptions.shares(this.wish, count);
   }
 
-  // The noise of picture `n` of the present draw, and a number that decides its words that are left open.
+  // The noise of picture `n` of the present draw.
   noise(n, purpose = "picture", draw = this.draw) {
-    const next = randomStream(data.seed, purpose, draw, n);
-    const uniform = next();
-    const values = gaussian(next, live.flows[0]?.shift.length ?? 0);
-    return { uniform, values };
+    return gaussian(randomStream(data.seed, purpose, draw, n), live.flows[0].shift.length);
   }
 
-  drawn(purpose, n) {
-    const { uniform, values } = this.noise(n, purpose, 0);
-    return { noise: values, row: pick(this.mixture, uniform) };
+  // A number from 0 to 1 that decides the words of picture `n` that are left open; those of all pictures are spread.
+  uniform(n) {
+    const places = Array.from({ length: data.number }, (_, place) => [randomStream(data.seed, "order", this.draw, place)(), place]);
+    const order = places.sort(([one], [other]) => one - other).findIndex(([, place]) => place === n);
+    return (order + randomStream(data.seed, "words", this.draw, n)()) / data.number;
   }
 
   // A whole description, a value for each menu, for picture `n` of a flow.
   complete(n) {
-    const row = pick(this.mixture, randomStream(data.seed, "picture", this.draw, n)());
-    return this.descriptions.complete(this.wish, row);
+    return this.descriptions.complete(this.wish, pick(this.mixture, this.uniform(n)));
   }
 
   // The stored description of which picture `n` is shown.
   storedRow(n) {
-    return pick(this.storedMixture, randomStream(data.seed, "picture", this.draw, n)());
+    return pick(this.storedMixture, this.uniform(n));
   }
 
   // Attribute codes of a value for each menu.
@@ -271,8 +271,7 @@ class Part {
 
   // New pictures after a change of the wish or of the noise.
   choose(address = true) {
-    const live = this.descriptions.trained || this.descriptions.length;
-    this.mixture = this.shares(live);
+    this.mixture = this.shares(this.descriptions.trained || this.descriptions.length);
     this.storedMixture = this.held ? this.shares(this.held) : [];
     this.chips.forEach((refresh) => refresh());
     this.sources.forEach((source) => source.show());
