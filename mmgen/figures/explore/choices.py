@@ -8,15 +8,20 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgen.artifacts import Dataset
+from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
-from mmgen.descriptions import TextVocabulary, Vocabulary, attributes_to_caption, caption_to_attributes
+from mmgen.descriptions import TextVocabulary, Vocabulary, attributes_to_caption
 from mmgen.figures.session import Session
 from mmgen.generation.descriptions import Descriptions, complete_descriptions
+
+if TYPE_CHECKING:
+    from mmgen.generation import TrainedModel
 
 __all__ = ["OPEN", "DescriptionChoices", "Menu", "choose_descriptions"]
 
@@ -49,7 +54,7 @@ class DescriptionChoices:
     Attributes:
         kind: The kind of description, "attributes" or "text".
         menus: The M menus.
-        rows: Choice in each menu, int [Q, M], -1 where a training description does not know it; the most frequent first.
+        rows: Choice in each menu, int [Q, M], -1 where a training description does not know it; the frequent first.
         counts: How many training examples have each, int64 [Q]; 0 for further combinations, which come last.
         descriptions: The Q descriptions.
     """
@@ -86,14 +91,19 @@ class DescriptionChoices:
         if text is not None and info is not None and text.slots:
             whole = (codes[:, [info.names.index(slot) for slot in text.slots]] != UNKNOWN).all(1)
         groups = [np.flatnonzero(part) for part in (whole, ~whole)]
-        return [(group + rows.start, complete_descriptions(session.model, codes[group])) for group in groups if len(group)]
+        return [
+            (group + rows.start, complete_descriptions(session.model, codes[group])) for group in groups if len(group)
+        ]
 
 
-def _count_rows(rows: np.ndarray, values: Sequence[Sequence[int]], seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _sort_rows(
+    rows: np.ndarray, counts: np.ndarray, values: Sequence[Sequence[int]], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the most frequent distinct rows int [Q, M] with their counts, then what other combinations there is room
     for.
     """
-    distinct, counts = np.unique(rows[(rows != OPEN).any(1)], axis=0, return_counts=True)
+    distinct, of = np.unique(rows, axis=0, return_inverse=True)
+    counts = np.bincount(of.reshape(-1), counts, len(distinct)).astype(np.int64)
     shuffled = numpy_generator(seed, "descriptions").permutation(len(distinct))  # on ties
     order = shuffled[np.argsort(-counts[shuffled], kind="stable")][:_MOST]
     distinct, counts = distinct[order], counts[order]
@@ -105,27 +115,37 @@ def _count_rows(rows: np.ndarray, values: Sequence[Sequence[int]], seed: int) ->
         generator = numpy_generator(seed, "combinations")
         number = 0 if len(distinct) else _MOST
         further = np.stack([generator.choice(each, number) for each in values], 1).astype(np.int64)
-    return np.concatenate([distinct, further]), np.concatenate([counts, np.zeros(len(further), counts.dtype)])
+    return np.concatenate([distinct, further]), np.concatenate([counts, np.zeros(len(further), np.int64)])
 
 
-def _choices_by_attributes(info: Vocabulary, codes: np.ndarray, seed: int) -> DescriptionChoices:
-    known = np.where(codes == UNKNOWN, OPEN, codes.astype(np.int64))
-    rows, counts = _count_rows(known, [range(len(words)) for words in info.values], seed)
-    menus = tuple(Menu(name, tuple(words), a) for a, (name, words) in enumerate(zip(info.names, info.values, strict=True)))
-    return DescriptionChoices(
-        "attributes", menus, rows, counts, Descriptions(np.where(rows == OPEN, UNKNOWN, rows).astype(np.uint8))
+def _training_descriptions(loaded: "TrainedModel", places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return attributes of training descriptions, int [N, M], -1 where unknown, and counts [N]; none without data."""
+    try:
+        known = loaded.completions
+    except UsageError:
+        return np.zeros((0, len(places)), np.int64), np.zeros(0, np.int64)
+    codes = known.rows[:, places].astype(np.int64)
+    return np.where(codes == UNKNOWN, OPEN, codes), known.counts
+
+
+def _choices_by_attributes(loaded: "TrainedModel", info: Vocabulary, seed: int) -> DescriptionChoices:
+    values = [range(len(words)) for words in info.values]
+    rows, counts = _sort_rows(*_training_descriptions(loaded, range(len(values))), values, seed)
+    menus = tuple(
+        Menu(name, tuple(words), a) for a, (name, words) in enumerate(zip(info.names, info.values, strict=True))
     )
+    codes = np.where(rows == OPEN, UNKNOWN, rows).astype(np.uint8)
+    return DescriptionChoices("attributes", menus, rows, counts, Descriptions(codes))
 
 
-def _choices_by_slots(session: Session, text: TextVocabulary, info: Vocabulary, tokens: np.ndarray) -> DescriptionChoices:
+def _choices_by_slots(loaded: "TrainedModel", text: TextVocabulary, info: Vocabulary, seed: int) -> DescriptionChoices:
     places = [info.names.index(slot) for slot in text.slots]
     values = [[code for code, word in enumerate(info.values[a]) if word in text.vocabulary] for a in places]
-    spelled = caption_to_attributes(tokens, text, info)[:, places]
-    rows, counts = _count_rows(spelled[(spelled != UNKNOWN).all(1)].astype(np.int64), values, session.seed)
+    rows, counts = _sort_rows(*_training_descriptions(loaded, places), values, seed)
     codes = np.full((len(rows), len(info.names)), UNKNOWN, np.uint8)
     codes[:, places] = rows
     menus = tuple(Menu(slot, tuple(info.values[a]), a) for slot, a in zip(text.slots, places, strict=True))
-    captions = complete_descriptions(session.model, tokens=attributes_to_caption(codes, text, info))
+    captions = complete_descriptions(loaded, tokens=attributes_to_caption(codes, text, info))
     return DescriptionChoices("text", menus, rows, counts, captions)
 
 
@@ -139,28 +159,23 @@ def _choices_by_captions(session: Session, tokens: np.ndarray) -> DescriptionCho
     return DescriptionChoices("text", (menu,), np.arange(len(frequent))[:, None], counts[frequent], descriptions)
 
 
-def choose_descriptions(session: Session, kind: str) -> DescriptionChoices | None:
+def choose_descriptions(session: Session, loaded: "TrainedModel", kind: str) -> DescriptionChoices | None:
     """Choose the whole descriptions of one kind ("attributes" or "text") that a page knows; None if there are none.
 
     They are those of training examples; of captions without slots, those of test examples. Where all combinations are
     few, the others come after them.
+
+    Args:
+        session: The model's files.
+        loaded: The model, with a posterior that reads such descriptions.
+        kind: "attributes" or "text".
     """
-    loaded, dataset = session.model, session.group.dataset
     text, info = loaded.text, loaded.attributes
-    slots = text is not None and bool(text.slots) and info is not None and set(text.slots) <= set(info.names)
-    codes = tokens = None
-    if dataset is not None:
-        with Dataset.open(dataset) as data:
-            rows = data.split(loaded.settings.data.split, "train" if kind == "attributes" or slots else "test")
-            if info is not None and kind == "attributes":
-                codes = data.read_attributes(info.name, rows)
-            if text is not None and kind == "text":
-                tokens = data.read_text(text.name, rows)
     if kind == "attributes":
-        if info is None:
-            return None
-        return _choices_by_attributes(info, np.zeros((0, len(info.names)), np.uint8) if codes is None else codes, session.seed)
-    if text is not None and info is not None and slots:
-        none = np.zeros((0, text.length), np.int64)
-        return _choices_by_slots(session, text, info, none if tokens is None else tokens)
-    return None if text is None or tokens is None else _choices_by_captions(session, tokens)
+        return None if info is None else _choices_by_attributes(loaded, info, session.seed)
+    if text is not None and info is not None and text.slots and set(text.slots) <= set(info.names):
+        return _choices_by_slots(loaded, text, info, session.seed)
+    if text is None or session.group.dataset is None:
+        return None
+    with Dataset.open(session.group.dataset) as data:
+        return _choices_by_captions(session, data.read_text(text.name, data.split(loaded.settings.data.split, "test")))

@@ -104,7 +104,8 @@ def compute_belief(
     It is the prior guided with weight 1; None if the model decodes no words of the description.
     """
     try:
-        z = draw_latents(loaded.guided(1.0), "prior", descriptions, _BELIEVED, seed)[0]
+        believed = loaded.completing(False) if loaded.attributes is not None else loaded
+        z = draw_latents(believed.guided(1.0), "prior", descriptions, _BELIEVED, seed)[0]
     except UsageError:
         return None
     return cloud_bytes(chart.project(z))

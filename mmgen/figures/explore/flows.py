@@ -35,7 +35,12 @@ def find_flow(source: Source) -> Aggregate | None:
 
 @torch.no_grad()
 def trace_flow(
-    fit: Aggregate, guidances: Sequence[Guidance], codes: Tensor, decode: Callable[[Tensor], Tensor], most: int, seed: int
+    fit: Aggregate,
+    guidances: Sequence[Guidance],
+    codes: Tensor,
+    decode: Callable[[Tensor], Tensor],
+    most: int,
+    seed: int,
 ) -> dict[str, Any] | None:
     """Trace a flow for a page, in the fewest bits with which its draws decode to the model's pictures.
 

@@ -84,7 +84,13 @@ class LiveNetworks:
 
     def __len__(self) -> int:
         """Return the size of all networks on the page, in letters."""
-        networks = (self.decoder, self.words, self.encoder, self.judge, *(flow["network"] for flow in self.flows.values()))
+        networks = (
+            self.decoder,
+            self.words,
+            self.encoder,
+            self.judge,
+            *(flow["network"] for flow in self.flows.values()),
+        )
         return sum(_letters(network) for network in networks if network)
 
 

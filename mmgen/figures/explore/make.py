@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from mmgen.artifacts import Dataset, read_header, write_text_atomic
 from mmgen.artifacts.pages import find_page_link
@@ -114,7 +113,7 @@ def _collect_choices(session: Session) -> list[tuple[DescriptionChoices, list[So
     found = []
     for given in ("attributes", "text"):
         sources = [source for source in session.sources if source.given == given]
-        choices = choose_descriptions(session, given) if sources else None
+        choices = choose_descriptions(session, sources[0].loaded, given) if sources else None
         if choices is not None:
             found.append((choices, sources))
     return found

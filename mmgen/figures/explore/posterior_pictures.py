@@ -10,7 +10,7 @@ from mmgen.figures.explore.density import MapSquare, compute_clouds
 from mmgen.figures.explore.live import Latents
 from mmgen.figures.explore.sprites import Sheets, pack_sheets, picture_bytes
 from mmgen.figures.session import Session, Source, draw_pictures
-from mmgen.generation.descriptions import Descriptions, empty_description
+from mmgen.generation.descriptions import empty_description
 from mmgen.generation.draws import Draws
 
 __all__ = ["DescriptionPictures", "PosteriorPictures", "draw_chosen_descriptions", "draw_reference"]
@@ -88,6 +88,11 @@ def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray, np
     return found
 
 
+def _without_completion(source: Source) -> Source:
+    """Return a posterior that draws descriptions as they are: words that training examples do not know stay open."""
+    return source if source.loaded.attributes is None else replace(source, loaded=source.loaded.completing(False))
+
+
 def draw_chosen_descriptions(
     session: Session,
     by_posterior: Sequence[PosteriorPictures],
@@ -107,7 +112,7 @@ def draw_chosen_descriptions(
         chart: The map; None without one.
     """
     for one in by_posterior:
-        source, pictures_by_row = one.source, []
+        source, pictures_by_row = _without_completion(one.source), []
         for places, descriptions in choices.group_by_modality(session, rows):
             parts = _split_by_description(draw_pictures(session, source, descriptions, count))
             clouds: list[np.ndarray | None] = [None] * len(places)

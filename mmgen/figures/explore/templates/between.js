@@ -15,10 +15,10 @@ class Between {
     const row = make("div", { class: "pictures" }, ...this.figures);
     row.style.setProperty("--count", Math.max(4, Math.min(8, this.figures.length)));
     const controls = make("div", { class: "menus" },
-      make("label", {}, "change", this.menu), make("label", {}, "from", this.ends[0]), make("label", {}, "to", this.ends[1]));
-    const about = make("p", { class: "muted small" }, "The noise of each picture and its other words stay; only this word changes.");
+      make("label", {}, "change", this.menu), make("label", {}, "from", this.ends[0]), this.slider, make("label", {}, "to", this.ends[1]));
+    const about = make("p", { class: "muted small" }, "The noise of each picture and its other words stay; only this word changes. Move the slider.");
     container.append(make("div", { class: "between", role: "group", "aria-label": "From one word to another" },
-      make("h3", {}, "From one word to another"), about, controls, this.slider, row));
+      make("h3", {}, "From one word to another"), about, controls, row));
     this.menu.addEventListener("change", () => this.choose(Number(this.menu.value), ANY, ANY));
     this.ends.forEach((select) => select.addEventListener("change", () => this.choose(this.m, Number(this.ends[0].value), Number(this.ends[1].value))));
     this.slider.addEventListener("input", () => this.move(Number(this.slider.value) / 100));
