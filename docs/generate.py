@@ -195,7 +195,7 @@ The results go on to tables, figures and pages:
 tables = mmgen.compare(scores)  # shown by a notebook; tables.latex() for a paper
 mmgen.plot("traversal", fitted, output="traversal.png")
 mmgen.report([fitted, scores, judge], "report.html", guidance=3)  # or of a folder: mmgen.report(".")
-mmgen.explore(fitted, "explore.html", descriptions=500)
+mmgen.explore(fitted, "explore.html", number=8)
 mmgen.export(fitted, "digits-model")  # a folder to send, with a model card
 ```
 

@@ -29,11 +29,9 @@ class Explore(Drawing[Path]):
     """Where to write; explore.html by default."""
     _: KW_ONLY
     title: Annotated[str, OptionName(metavar="TEXT")] = ""
-    """Heading; names the model by default."""
+    """Heading; names the data by default."""
     number: Annotated[int, Range(1, 100), OptionName("-n")] = 6
     """Pictures of each description and posterior."""
-    descriptions: Annotated[int, Range(1, 100_000)] = 2000
-    """Descriptions that the page holds at most, the most frequent; fewer where they would exceed the size."""
     dimensions: Annotated[Count | None, OptionName(default="16 at most")] = None
     """Dimensions of z to traverse, the most informative first."""
     max_size: Annotated[float, Range(0.1, 100), OptionName(metavar="MB")] = 3.0
@@ -55,7 +53,7 @@ class Explore(Drawing[Path]):
         if paths != named:
             self.watch.say(f"explore {', '.join(path.name for path in paths if path.suffix != '.jsonl')}")
         check_page(output, "explore", self.overwrite, *paths)
-        limits = Limits(self.number, self.descriptions, self.dimensions, int(self.max_size * 1e6))
+        limits = Limits(self.number, self.dimensions, int(self.max_size * 1e6))
         work = make_explorer(
             paths, output, title=self.title, limits=limits, guidance=self.guidance, seed=self.seed, device=self.device,
             command=command or self.command_line(output=output), report=optional_path(self.report),

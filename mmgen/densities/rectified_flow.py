@@ -126,7 +126,7 @@ class RectifiedFlowDensity(SteeredDensity):
     def steered_sample(self, steering: Steering, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
         like = self.network.last.weight
         noise = torch.randn(n, batch, self.latent_size, generator=generator, device=like.device, dtype=like.dtype)
-        (drawn,) = self._in_pieces(lambda u, own: (self._draw(self._velocity(own), u),), noise, steering)
+        (drawn,) = self._in_pieces(lambda u, own: (self.carry(self._velocity(own), u),), noise, steering)
         return drawn
 
     def steered_log_prob(self, u: Tensor, steering: Steering) -> tuple[Tensor, Tensor | None]:
@@ -190,7 +190,7 @@ class RectifiedFlowDensity(SteeredDensity):
         half = half / half.square().mean(0).sqrt()
         return torch.cat([half, -half])
 
-    def _draw(self, velocity: Velocity, u: Tensor) -> Tensor:
+    def carry(self, velocity: Velocity, u: Tensor) -> Tensor:
         """Carry noise u [..., D] along ``velocity`` from t = 0 to 1 by the midpoint rule."""
         step = 1 / self.family.steps
         for number in range(self.family.steps):

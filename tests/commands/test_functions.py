@@ -221,7 +221,7 @@ def test_a_notebook_goes_on_to_tables_figures_and_pages(
     picture = mmgen.plot("traversal", fitted, number=2)
     assert repr(picture).startswith("<picture 'Traversals of z") and "<img" in picture._repr_html_()
     assert mmgen.report([fitted, made / "a-scores.jsonl"], tmp_path / "r.html") == tmp_path / "r.html"
-    page = mmgen.explore(made, tmp_path / "e.html", number=1, descriptions=2, dimensions=1)
+    page = mmgen.explore(made, tmp_path / "e.html", number=1, dimensions=1)
     assert page == tmp_path / "e.html" and "<html" in page.read_text("utf-8")[:500]
     assert repr(mmgen.sample(fitted, "digit=3", n=2)).startswith("<grid of 2 images, ")
     assert capsys.readouterr() == ("", "")

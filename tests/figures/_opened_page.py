@@ -83,33 +83,38 @@ def eventually(true: Callable[[], bool]) -> bool:
     return False
 
 
-def check_description(opened: Opened, data: dict[str, Any], row: int, part: int = 0) -> None:
-    """Every posterior shows its pictures of a description, framed and worded as the judge reads them."""
-    described, attributes = data["parts"][part], data["attributes"]
+def choose(opened: Opened, chosen: list[int], part: int = 0) -> None:
+    """Press the words of a part so that these values are chosen, -1 for an open menu."""
     box = opened.page.query_selector_all(".part")[part]
-    assert box.query_selector(".says").inner_text() == described["words"][row]
+    box.query_selector("button:text-is('Anything')").click()
+    for menu, value in zip(box.query_selector_all("fieldset.words"), chosen, strict=True):
+        if value >= 0:
+            menu.query_selector_all("button")[value].click()
+
+
+def check_description(opened: Opened, data: dict[str, Any], chosen: list[int], part: int = 0) -> None:
+    """Every posterior shows stored pictures of the chosen words, framed and worded as the judge reads them."""
+    described, attributes = data["parts"][part], data["attributes"]
+    rows = np.frombuffer(base64.b64decode(described["rows"]), "<i2").reshape(-1, len(chosen))
+    asked, box = np.array(chosen), opened.page.query_selector_all(".part")[part]
+    agree = ((rows == asked) | (asked < 0)).all(1)
     for source, element in zip(described["sources"], box.query_selector_all(".source"), strict=True):
-        figures = element.query_selector_all("figure")
-        answered = list(range(len(described["keys"]))) if source["rows"] is None else source["rows"]
-        if row not in answered:
-            assert not any(figure.is_visible() for figure in figures)
-            assert "Guidance needs words" in element.inner_text()
-            continue
-        for n, figure in enumerate(figures):
-            number = answered.index(row) * data["number"] + n
-            canvas = figure.query_selector("canvas")
-            assert opened.shows(canvas, picture(source["pictures"], number)), (row, source["name"], n)
+        for n, figure in enumerate(element.query_selector_all("figure")):
+            row = opened.page.evaluate(f"parts[{part}].storedRow({n})")
+            assert agree[row] or not agree[: described["held"]].any()
+            number, canvas = row * data["number"] + n, figure.query_selector("canvas")
+            assert opened.shows(canvas, picture(source["pictures"], number)), (chosen, source["name"], n)
             assert f"picture {n + 1} of {source['name']}" in canvas.get_attribute("aria-label")
             if source["judged"] is None:
                 continue
             width = len(attributes["names"])
             seen = np.frombuffer(base64.b64decode(source["judged"]), np.uint8)[number * width : (number + 1) * width]
-            asked = np.frombuffer(base64.b64decode(described["asked"]), np.uint8)[row * width : (row + 1) * width]
-            wrong = bool(((asked != seen) & (asked != 255)).any())
-            assert ("wrong" in (figure.get_attribute("class") or "")) is wrong
+            places = [menu["attribute"] for menu in described["menus"]]
+            wanted = {a: value for a, value in zip(places, chosen, strict=True) if value >= 0 <= a}
+            wrong = [attributes["values"][a][seen[a]] for a in sorted(wanted) if seen[a] != wanted[a]]
+            assert ("wrong" in (figure.get_attribute("class") or "")) is bool(wrong)
             said = figure.query_selector("figcaption").inner_text()
             if wrong:
-                words = [attributes["values"][a][seen[a]] for a in range(width) if asked[a] not in (255, seen[a])]
-                assert said == f"✗ {', '.join(words)}"
+                assert said == f"✗ {', '.join(wrong)}"
             else:
-                assert said == ("✓" if (asked != 255).any() else "")
+                assert said.startswith("✓") is bool(wanted)

@@ -163,13 +163,21 @@ def train_tiny(
     train_model(dataset, settings, out, f"mmgen train {dataset.name} -o {out.name}").run()
 
 
-def fit_tiny(model: Path, dataset: Path, out: Path, target: str, given: str, steps: int = 2) -> None:
-    """A Gaussian fitted to a model for two steps."""
+def fit_tiny(
+    model: Path,
+    dataset: Path,
+    out: Path,
+    target: str,
+    given: str,
+    steps: int = 2,
+    family: dict[str, Any] | None = None,
+) -> None:
+    """A Gaussian fitted to a model for two steps, or another ``family``."""
     from mmgen.posteriors import complete_fit_settings, fit_aggregate
     from mmgen.training.model_run import load_model
 
     values = {
-        "aggregate": {"target": {"name": target}, "given": given, "family": {"name": "gaussian"}},
+        "aggregate": {"target": {"name": target}, "given": given, "family": family or {"name": "gaussian"}},
         "training": {"steps": steps, "batch": 16, "log_every": 1, "device": "cpu"},
     }
     settings = complete_fit_settings(values, load_model(model)[1])

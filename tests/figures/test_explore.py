@@ -7,7 +7,6 @@ import itertools
 import re
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,15 @@ from mmgen.artifacts import Dataset, read_header
 from mmgen.artifacts.pages import find_page_link
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import UsageError
-from mmgen.figures.explore.choices import DescriptionChoices
-from mmgen.figures.explore.content import PageSection
-from mmgen.figures.explore.density import contour_bytes
+from mmgen.figures.explore.density import DRAWS
 from mmgen.figures.explore.make import Limits, make_explorer
 from mmgen.figures.explore.sprites import STEP, picture_bytes
 from mmgen.figures.report.make import make_report
 from mmgen.generation import load
 from mmgen.generation.decode import decode_means
-from mmgen.generation.descriptions import Descriptions, parse_descriptions
+from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.encodings import encode_split, principal_plane
+from mmgen.generation.latents import draw_latents
 from tests.figures._pages_to_explore import HOSTILE, SMALL, as_on_the_page, lively, page_of, picture
 
 __all__ = ["lively"]  # fixtures
@@ -44,8 +42,9 @@ def flat(lively: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, d
 def test_all_descriptions_are_there_and_every_posterior_answers(flat: tuple[str, dict[str, Any]]) -> None:
     _, data = flat
     (part,) = data["parts"]
-    assert sorted(map(tuple, part["keys"])) == sorted(itertools.product((-1, 0, 1), repeat=2))
-    assert part["selection"] == "" and part["words"][part["keys"].index([-1, -1])] == "anything"
+    assert sorted(map(tuple, _rows(part))) == sorted(itertools.product((0, 1), repeat=2))
+    assert part["selection"] == "" and part["held"] == 4 and sum(part["counts"]) == 100, "of the training part"
+    assert [value >= 0 for value in part["opening"]] == [True, False]
     names = [source["name"] for source in part["sources"]]
     assert names[0] == "q_agg guided (w = 3)" and names[-2:] == ["q_agg", "q_true(w = 1), exact"], "the best first"
     assert [source["plain"] for source in part["sources"] if source["name"] in names[-2:]] == [
@@ -53,14 +52,11 @@ def test_all_descriptions_are_there_and_every_posterior_answers(flat: tuple[str,
         "what the model believes",
     ]
     for source in part["sources"]:
-        answered = list(range(9)) if source["rows"] is None else source["rows"]
-        assert len(base64.b64decode(source["judged"])) == len(answered) * 2 * 2
-        # Guidance holds to words: where nothing is said there are no pictures of it.
-        missing = [part["words"][row] for row in range(9) if row not in answered]
-        assert missing == (["anything"] if source["guidance"] else [])
+        assert len(base64.b64decode(source["judged"])) == 4 * 2 * 2
+        assert len(base64.b64decode(source["clouds"])) == 4 * DRAWS * 2
     assert [one["name"] for one in data["references"]] == ["p(z)", "q(z)"]
-    distinct = {picture(part["sources"][-2]["pictures"], number).tobytes() for number in range(18)}
-    assert len(distinct) > 12  # so that showing one for another would be seen
+    distinct = {picture(part["sources"][-2]["pictures"], number).tobytes() for number in range(8)}
+    assert len(distinct) > 4  # so that showing one for another would be seen
 
 
 def test_pictures_are_those_that_sample_draws(
@@ -74,11 +70,10 @@ def test_pictures_are_those_that_sample_draws(
     path = lively / "flat-aggregate.safetensors"
     assert data["remark"] == ""
     for source in part["sources"][1:4]:
-        for row in ([1, 0], [0, -1]):
-            number = part["keys"].index(row)
-            place = number if source["rows"] is None else source["rows"].index(number)
+        for row in ([1, 0], [0, 1]):
+            number = place = _rows(part).index(row)
             out = tmp_path / f"{source['name']}-{number}.h5"
-            given = ["--given", part["words"][number], "--posterior", source["posterior"], "-n", "2", "--seed", "5"]
+            given = ["--given", _typed(data, row), "--posterior", source["posterior"], "-n", "2", "--seed", "5"]
             file = [] if source["file"] != path.name else [str(path)]
             if not file:
                 continue
@@ -125,7 +120,7 @@ def test_hostile_text_stays_text(flat: tuple[str, dict[str, Any]]) -> None:
 def test_a_map_of_two_dimensions_shows_z_itself(world: Path, lively: Path, flat: tuple[str, dict[str, Any]]) -> None:
     _, data = flat
     found, loaded = data["map"], load(lively / "flat.safetensors")
-    assert found["exact"] and found["axes"] == ["z1", "z2"] and "exactly" in found["density"]
+    assert found["exact"] and found["axes"] == ["z1", "z2"]
     encodings = encode_split(loaded, world / "data.h5", "test", 1500, 5)
     assert np.allclose(np.array(found["points"]) / 500 - 1, encodings.mean.numpy() / found["reach"], atol=2e-3)
     with Dataset.open(world / "data.h5") as stored:
@@ -136,18 +131,26 @@ def test_a_map_of_two_dimensions_shows_z_itself(world: Path, lively: Path, flat:
     (image,) = as_on_the_page(decode_means(loaded, "image", torch.tensor([[step, 2 * step]])).numpy())
     shown = picture(found["pictures"], (middle + 2) * found["cells"] + middle + 1)
     assert (np.abs(shown[..., 0].astype(int) - image) <= STEP).all()
-    # The density of a fitted Gaussian is what its own formula says, whatever is guided.
+    # The clouds are draws of z, which lie about the mean of the fitted Gaussian.
     (part,) = data["parts"]
     source = next(one for one in part["sources"] if one["name"] == "q_agg")
-    cells, row = found["densityCells"], part["keys"].index([0, 1])
-    line = (np.arange(cells) + 0.5) * 2 * found["reach"] / cells - found["reach"]
-    z = torch.from_numpy(np.stack(np.meshgrid(line, line), -1).reshape(-1, 1, 2).astype(np.float32))
+    clouds = np.frombuffer(base64.b64decode(source["clouds"]), np.uint8).reshape(4, -1, 2)
     fitted = load(lively / "flat-aggregate.safetensors")
-    condition = parse_descriptions(fitted, [part["words"][row]]).batch(fitted, 0)
-    log_q = fitted.posteriors["aggregate"].log_prob(z, condition)[:, 0].detach()
-    expected = contour_bytes(np.exp((log_q - log_q.max()).double().numpy()).reshape(cells, cells))
-    drawn = picture(source["density"], row)[..., 0]
-    assert (np.abs(drawn.astype(int) - np.rint(expected / STEP) * STEP) <= STEP).all() and drawn.max() == 255
+    for row, cloud in zip(_rows(part), clouds, strict=True):
+        z = draw_latents(fitted, "aggregate", parse_descriptions(fitted, [_typed(data, row)]), DRAWS, 5)[0].numpy()
+        assert np.allclose((cloud / 127.5 - 1) * 3 * found["reach"], z, atol=0.013 * found["reach"])
+
+
+def _rows(part: dict[str, Any]) -> list[list[int]]:
+    """The whole descriptions of a part."""
+    levels = np.frombuffer(base64.b64decode(part["rows"]), "<i2").reshape(-1, len(part["menus"]))
+    return [[int(value) for value in row] for row in levels]
+
+
+def _typed(data: dict[str, Any], row: list[int]) -> str:
+    """A whole description as a person types it."""
+    names, values = data["attributes"]["names"], data["attributes"]["values"]
+    return " ".join(f"{name}='{words[code]}'" for name, words, code in zip(names, values, row, strict=True))
 
 
 def test_traversals_move_one_dimension_in_the_order_of_the_ranking(world: Path, tmp_path: Path) -> None:
@@ -182,7 +185,7 @@ def test_parts_that_make_no_sense_are_left_out(world: Path, tmp_path: Path) -> N
     shutil.copy(world / "flat.safetensors", tmp_path)
     shutil.copy(world / "flat-true.safetensors", tmp_path)
     source, data = page_of([tmp_path / "flat-true.safetensors"], tmp_path / "e.html", limits=SMALL)
-    assert data["map"] is None and data["traversals"] is None and len(data["parts"][0]["keys"]) == 9
+    assert data["map"] is None and data["traversals"] is None and len(data["parts"][0]["counts"]) == 4
     assert "Without its data there are no encodings" in source and "No judge was found" in source
 
 
@@ -191,19 +194,6 @@ def test_a_page_says_why_it_does_not_decode_pictures_itself(world: Path, tmp_pat
     assert data["live"] is None and "drawn beforehand: the decoder reads words besides z." in source
     source, data = page_of([world / "blind.safetensors"], tmp_path / "e.html", limits=Limits(2, weights=100))
     assert data["live"] is None and data["map"]["pictures"] and "weights would take" in source
-
-
-def test_the_first_description_is_one_that_all_posteriors_but_one_draw_well() -> None:
-    """Of those that say most: the third is best on average, but the second without the worst posterior of each."""
-    keys = np.array([[-1, -1], [0, 0], [0, 1], [1, 1]])
-    choices = DescriptionChoices("attributes", (), keys, Descriptions(np.where(keys < 0, 255, keys).astype(np.uint8)))
-    right = ((9, 0, 8, 1), (9, 9, 8, 1), (9, 10, 8, 1))
-    by_posterior: list[Any] = [
-        SimpleNamespace(items=[SimpleNamespace(row=row, correct_counts=(n, 10)) for row, n in enumerate(one)])
-        for one in right
-    ]
-    assert PageSection(choices, by_posterior).best_row() == 1
-    assert PageSection(choices, []).best_row() == 1, "without a judge, the first"
 
 
 def test_what_cannot_be_shown_is_refused_in_a_sentence(world: Path, tmp_path: Path) -> None:
@@ -221,14 +211,12 @@ def test_what_cannot_be_shown_is_refused_in_a_sentence(world: Path, tmp_path: Pa
 
 def test_fewer_descriptions_where_there_would_be_too_many(world: Path, tmp_path: Path) -> None:
     files = [world / "flat-true.safetensors"]
-    _, data = page_of(files, tmp_path / "e.html", limits=Limits(2, descriptions=4, weights=0))
-    (part,) = data["parts"]
-    assert part["keys"][0] == [-1, -1] and len(part["keys"]) == 4
-    assert part["selection"].startswith("This page holds 4 of 9 descriptions: the most frequent in the data.")
     whole = len(make_explorer(files, tmp_path / "e.html", limits=Limits(100, weights=0)).run().read_bytes())
-    small, data = page_of(files, tmp_path / "e.html", limits=Limits(100, size=whole - 9_000, weights=0))
-    assert len(small.encode()) <= whole - 9_000 and 0 < len(data["parts"][0]["keys"]) < 9
-    assert len(base64.b64decode(data["parts"][0]["sources"][0]["judged"])) == len(data["parts"][0]["keys"]) * 100 * 2
+    small, data = page_of(files, tmp_path / "e.html", limits=Limits(100, size=whole - 4_000, weights=0))
+    (part,) = data["parts"]
+    assert len(small.encode()) <= whole - 4_000 and 0 < part["held"] < 4 == len(part["counts"])
+    assert part["selection"].startswith(f"This page holds pictures of {part['held']} of 4 whole descriptions")
+    assert len(base64.b64decode(part["sources"][0]["judged"])) == part["held"] * 100 * 2
 
 
 def test_the_same_files_and_seed_give_the_same_page(world: Path, tmp_path: Path) -> None:
@@ -271,7 +259,7 @@ def test_colours_are_kept_within_the_losses_of_their_format(views: Path, tmp_pat
     _, data = page_of([views / "one.safetensors"], tmp_path / "e.html", limits=SMALL)
     source, loaded = data["parts"][0]["sources"][0], load(views / "one.safetensors")
     assert source["pictures"]["images"][0].startswith("data:image/webp;base64,")
-    row = data["parts"][0]["keys"].index([1, 0])
+    row = _rows(data["parts"][0]).index([1, 0])
     drawn = picture_bytes(loaded.sample("Large=yes Red=no", 2, posterior="own").cpu().numpy())
     shown = picture(source["pictures"], 2 * row).astype(int)
     assert data["remark"] == "" and np.abs(shown - drawn[0]).mean() < 6

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mmgen.figures.explore.make import Limits
-from tests.figures._opened_page import Opened, check_description, chromium, eventually, needs_chromium
+from tests.figures._opened_page import Opened, check_description, choose, chromium, eventually, needs_chromium
 from tests.figures._pages_to_explore import SMALL, lively, page_of, picture, scenes
 
 __all__ = ["chromium", "lively", "scenes"]  # fixtures
@@ -23,14 +23,12 @@ def test_menus_and_pointer(lively: Path, tmp_path: Path, chromium: Any) -> None:
     """In short: a choice by keyboard, a slider, the map's pointer by mouse; nothing is said or asked for."""
     out = tmp_path / "explore.html"
     _, data = page_of([lively / "flat-aggregate.safetensors"], out, limits=SMALL, guidance=3.0)
-    keys = data["parts"][0]["keys"]
+    (part,) = data["parts"]
     with Opened(chromium, out) as opened:
-        first = opened.page.query_selector("#parts select")
-        start = opened.page.query_selector(".part .says").inner_text()
-        check_description(opened, data, data["parts"][0]["words"].index(start))
-        first.select_option("any")
-        row = keys.index([-1, int(opened.page.query_selector_all("#parts select")[1].input_value())])
-        check_description(opened, data, row)
+        check_description(opened, data, part["opening"])
+        opened.page.query_selector_all("fieldset.words")[1].query_selector_all("button")[1].focus()
+        opened.page.keyboard.press("Enter")
+        check_description(opened, data, [part["opening"][0], 1])
         slider = opened.page.query_selector("#rows input")
         slider.focus()
         opened.page.keyboard.press("Home")
@@ -73,14 +71,11 @@ def test_no_word_is_broken_and_nothing_is_wider_than_the_screen(long_words: Path
     with Opened(chromium, long_words, width=width) as opened:
         page = opened.page
         page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-        assert not page.query_selector("#density-menus .menus").is_visible(), "no density is chosen"
         page.select_option("#density", "0")
         captions = "[...document.querySelectorAll('.pictures figcaption')].map((one) => one.textContent).join()"
         seen = ""
-        first, second, *_ = page.query_selector_all("#parts select")
-        for one, two in itertools.product((-1, 0, 1), repeat=2):
-            first.select_option(str(one))
-            second.select_option(str(two))
+        for chosen in itertools.product((-1, 0, 1), repeat=2):
+            choose(opened, [*chosen])
             assert page.evaluate(_BROKEN) == []
             seen += page.evaluate(captions)
         assert "counter" in seen and page.evaluate("document.documentElement.scrollWidth") == width
@@ -97,34 +92,24 @@ def flat(lively: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 @pytest.mark.slow
 def test_every_description_by_menu_and_button(flat: tuple[Path, dict[str, Any]], chromium: Any) -> None:
     out, data = flat
-    (part,) = data["parts"]
     with Opened(chromium, out) as opened:
-        selects = opened.page.query_selector_all("#parts select")
-        assert [select.get_attribute("data-menu") for select in selects] == ["parity", "magnitude"]
-        for one in (-1, 0, 1):
-            selects[0].select_option(str(one))
-            for two in (-1, 0, 1):
-                selects[1].select_option(str(two))
-                check_description(opened, data, part["keys"].index([one, two]))
-        selects[0].focus()
-        opened.page.keyboard.press("Home")  # "any"
-        check_description(opened, data, part["keys"].index([-1, 1]))
-        opened.page.get_by_role("button", name="Anything").click()
-        check_description(opened, data, part["keys"].index([-1, -1]))
-        rows = set()
+        menus = opened.page.query_selector_all("fieldset.words")
+        assert [menu.get_attribute("data-menu") for menu in menus] == ["parity", "magnitude"]
+        for chosen in itertools.product((-1, 0, 1), repeat=2):
+            choose(opened, [*chosen])
+            check_description(opened, data, [*chosen])
+        said = set()
         for _ in range(30):
             opened.page.get_by_role("button", name="At random").click()
-            said = opened.page.query_selector(".part .says").inner_text()
-            rows.add(part["words"].index(said))
-        assert len(rows) > 3
-        check_description(opened, data, part["words"].index(said))
+            said.add(opened.page.query_selector(".part .says").inner_text())
+        assert len(said) > 3
         references = opened.page.query_selector_all("#references .source")
         for source, element in zip(data["references"], references, strict=True):
             for n, canvas in enumerate(element.query_selector_all("canvas")):
                 assert opened.shows(canvas, picture(source["pictures"], n))
-        opened.page.get_by_text("Draw these yourself").click()
+        opened.page.get_by_text("Draw such pictures yourself").click()
         typed = opened.page.query_selector("details code").inner_text().split("\n")
-        assert all(line.startswith("mmgen sample 'flat-") and "--seed 0" in line for line in typed)
+        assert all(line.startswith("mmgen sample 'flat-") for line in typed)
         opened.quiet()
 
 
@@ -226,28 +211,27 @@ def test_the_map_by_mouse_keyboard_colour_and_density(flat: tuple[Path, dict[str
             assert _colours(opened, colours[0]) > 0
         page.select_option("#colour", "-1")
         assert _colours(opened, found["colours"][0][0]) == 0 and page.query_selector("#legend button") is None
-        # Densities: inside the smallest region of half the mass it is darker than outside that of nine tenths.
+        # Densities: where most of the stored draws of the chosen words lie, it is darker than where none do.
+        choose(opened, [1, 0])
+        rows = np.frombuffer(base64.b64decode(part["rows"]), "<i2").reshape(-1, 2).tolist()
         for place, source in enumerate(part["sources"]):
             page.select_option("#density", str(place))
-            menus = page.query_selector_all("#density-menus select")
-            for number, value in enumerate((1, 0)):
-                menus[number].select_option(str(value))
-            row = part["keys"].index([1, 0])
-            answer = row if source["rows"] is None else source["rows"].index(row)
-            assert eventually(lambda answer=answer: chart.get_attribute("data-density") == str(answer))
-            check_description(opened, data, row)  # the menus above follow
-            outside = source["outside"][answer]
-            about = page.query_selector("#density-about").inner_text().replace("\u00a0", " ")
-            assert about.endswith(
-                f" {outside} % of it lie outside the map." if outside else "as far as these lie on the map."
-            )
-            levels = picture(source["density"], answer)[..., 0]
+            assert eventually(lambda: chart.get_attribute("data-density") == "ready")
+            clouds = np.frombuffer(base64.b64decode(source["clouds"]), np.uint8).reshape(part["held"], -1, 2)
+            places = (clouds[rows.index([1, 0])] / 127.5 - 1) * found["around"]
+            asked = f"new Promise((done) => parts[0].sources[{place}].cloud((points) => done(contours(points).inside)))"
+            levels = np.array(page.evaluate(asked))
             pixels, side = opened.pixels(chart).astype(int), len(levels)
             middles = ((np.arange(side) + 0.5) / side * len(pixels)).astype(int)
             drawn = pixels[::-1][np.ix_(middles, middles)]
             orange = (drawn[..., 0] == 230) & (drawn[..., 2] == 0)
-            assert (orange & (drawn[..., 3] > 150))[levels > 200].mean() > 0.5
-            assert not orange[levels < 5].any()
+            assert (orange & (drawn[..., 3] > 150))[levels > 0.8].mean() > 0.5
+            assert not orange[levels < 0.02].any()
+            inside = places[(np.abs(places) < 1).all(1)]
+            assert orange.mean() < 0.9 and "high" not in page.query_selector("#density-about").inner_text()
+            outside = round(100 * (1 - len(inside) / len(places)))
+            said = page.query_selector("#density-about").inner_text().replace("\u00a0", " ")
+            assert (f" {outside} % of it lie outside" in said) is (0 < outside < 100)
         page.select_option("#density", "")
         assert eventually(lambda: chart.get_attribute("data-density") == "")
         opened.quiet()
@@ -314,26 +298,18 @@ def test_phones(flat: tuple[Path, dict[str, Any]], chromium: Any, scheme: str, w
 @pytest.mark.slow
 def test_captions_in_slots_and_free(scenes: Path, tmp_path: Path, chromium: Any) -> None:
     out = tmp_path / "spelled.html"
-    _, data = page_of([scenes / "spelled-fit.safetensors"], out, limits=Limits(number=2, descriptions=6, weights=0))
-    (part,) = data["parts"]
+    _, data = page_of([scenes / "spelled-fit.safetensors"], out, limits=SMALL)
     with Opened(chromium, out) as opened:
-        begin, *selects = opened.page.query_selector_all("#parts select")
-        for start in part["starts"]:
-            begin.select_option(str(start))
-            check_description(opened, data, start)
-            for place, select in enumerate(selects):  # what leads nowhere cannot be chosen
-                for option in select.query_selector_all("option"):
-                    key = [*part["keys"][start]]
-                    key[place] = int(option.get_attribute("value"))
-                    assert option.is_disabled() is (key not in part["keys"])
+        for chosen in itertools.product((-1, 1), repeat=3):
+            choose(opened, [*chosen])
+            check_description(opened, data, [*chosen])
         opened.quiet()
     out = tmp_path / "free.html"
     _, data = page_of([scenes / "free-fit.safetensors"], out, limits=SMALL)
     with Opened(chromium, out) as opened:
-        (select,) = opened.page.query_selector_all("#parts select")
-        for row in range(len(data["parts"][0]["keys"])):
-            select.select_option(str(row))
-            check_description(opened, data, row)
+        for row in (-1, 0, len(data["parts"][0]["captions"]) - 1):
+            choose(opened, [row])
+            check_description(opened, data, [row])
         assert opened.page.query_selector("img") is None
         opened.quiet()
 
@@ -347,7 +323,7 @@ def test_names_out_of_files_stay_text_and_the_policy_is_in_force(
     assert "<script>" in hostile
     with Opened(chromium, out) as opened:
         page = opened.page
-        assert page.query_selector_all("#parts select")[1].inner_text().count(hostile) == 1
+        assert page.query_selector_all("fieldset.words")[1].inner_text().count(hostile) == 1
         page.select_option("#colour", "1")
         assert page.query_selector("#legend button").inner_text() == hostile
         opened.quiet()

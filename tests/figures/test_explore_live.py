@@ -20,7 +20,7 @@ from mmgen.generation.decode import decode_means
 from mmgen.generation.encode import encode_pictures
 from mmgen.generation.encodings import encode_split
 from mmgen.networks._base import ImageNetwork
-from tests.figures._opened_page import Opened, chromium, eventually, needs_chromium
+from tests.figures._opened_page import Opened, choose, chromium, eventually, needs_chromium
 from tests.figures._pages_to_explore import HOSTILE, page_of
 
 __all__ = ["chromium"]  # fixtures
@@ -127,19 +127,23 @@ def test_pictures_are_those_of_sample_within_one_level(
     (part,) = data["parts"]
     assert {bits for _, rows, bits in data["live"]["decoder"]["constants"] if rows} <= {*BITS}
     with Opened(chromium, out, reduced_motion="reduce") as opened:
-        for key in ([0, 1], [1, -1]):
-            row = part["keys"].index(key)
-            for select, value in zip(opened.page.query_selector_all("#parts select"), key, strict=True):
-                select.select_option(str(value))
+        for key in ([0, 1], [1, 0]):
+            choose(opened, key)
             boxes = opened.page.query_selector_all(".part .source")
             for source, box in zip(part["sources"], boxes, strict=True):
                 loaded = load(places / source["file"]).guided(source["guidance"])
-                drawn = loaded.sample(part["words"][row], 3, posterior=source["posterior"])
+                drawn = loaded.sample(_typed(data, key), 3, posterior=source["posterior"])
                 for image, canvas in zip(picture_bytes(drawn.numpy()), box.query_selector_all("canvas"), strict=True):
                     shown = opened.pixels(canvas)[..., :3].astype(int)
                     assert np.abs(shown - image).max() <= 1, (source["name"], key)
         opened.quiet()
-    assert len({z.tobytes() for z in _latents(part["sources"][0]["pictures"])}) > 20
+    assert len({z.tobytes() for z in _latents(part["sources"][0]["pictures"])}) > 9
+
+
+def _typed(data: dict[str, Any], row: list[int]) -> str:
+    """A whole description as a person types it."""
+    names, values = data["attributes"]["names"], data["attributes"]["values"]
+    return " ".join(f"{name}='{words[code]}'" for name, words, code in zip(names, values, row, strict=True))
 
 
 def test_colours_within_one_level(views: Path, tmp_path: Path, chromium: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,9 +151,9 @@ def test_colours_within_one_level(views: Path, tmp_path: Path, chromium: Any, mo
     out = tmp_path / "explore.html"
     _, data = page_of([views / "one.safetensors"], out, limits=LIMITS)
     source, loaded = data["parts"][0]["sources"][0], load(views / "one.safetensors")
-    words = data["parts"][0]["words"][data["parts"][0]["first"]]
-    drawn = picture_bytes(loaded.sample(words, 3, posterior=source["posterior"]).numpy())
-    with Opened(chromium, out) as opened:
+    drawn = picture_bytes(loaded.sample("Large=yes Red=no", 3, posterior=source["posterior"]).numpy())
+    with Opened(chromium, out, reduced_motion="reduce") as opened:
+        choose(opened, [1, 0])
         for image, canvas in zip(drawn, opened.page.query_selector_all(".part .source canvas"), strict=False):
             assert image.shape[-1] == 3 and np.abs(opened.pixels(canvas)[..., :3].astype(int) - image).max() <= 1
         opened.quiet()
@@ -253,9 +257,8 @@ def test_a_picture_turns_into_the_next_and_its_twins_light_up(
             const canvas = document.querySelectorAll(".part .source")[1].querySelector("canvas");
             const look = () => { window.seen.add(canvas.z.join()); requestAnimationFrame(look); }; look(); }"""
         )
-        row = part["keys"].index([0, 1] if part["keys"][part["first"]] != [0, 1] else [1, 0])
-        for select, value in zip(page.query_selector_all("#parts select"), part["keys"][row], strict=True):
-            select.select_option(str(value))
+        choose(opened, [0, 1])
+        row = page.evaluate("parts[0].storedRow(0)")
         figures = page.query_selector_all(".part .source:nth-child(2) figure")
         for n, figure in enumerate(figures):
             figure.query_selector("canvas").evaluate("(canvas, n) => (canvas.id = `picture${n}`)", n)
@@ -343,36 +346,34 @@ def test_a_tour_of_four_steps(grey: tuple[Path, Any], chromium: Any) -> None:
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
-        ("#parity=odd&magnitude=high", [1, 1]), ("#magnitude=high", [-1, 1]), ("#parity=odd&magnitude=nonsense", None),
-        (f"#parity={HOSTILE}", None), ("#__proto__=odd&constructor=x", "first"), ("#%", "first"),
-        ("#" + "parity=" + "x" * 100_000, None), ("#words", "first"),
+        ("#parity=odd&magnitude=high", "odd, high"), ("#magnitude=high&.draw=3", "high"),
+        ("#NOT+parity=odd&magnitude=nonsense", "not odd"), ("#NOT+parity=odd&NOT+parity=even", "not odd"),
+        (f"#parity={HOSTILE}", "anything"), ("#__proto__=odd&constructor=x", None), ("#%", None),
+        ("#" + "parity=" + "x" * 100_000, "anything"), ("#words", None), ("#parity=odd&.draw=-1e999", "odd"),
     ],
 )  # fmt: skip
 def test_words_stand_in_the_address(
-    grey: tuple[Path, Any], chromium: Any, tmp_path: Path, address: str, expected: Any
+    grey: tuple[Path, Any], chromium: Any, tmp_path: Path, address: str, expected: str | None
 ) -> None:
-    """They are read from it, and written into it; nonsense leaves the usual words."""
+    """They are read from it, and written into it; nonsense leaves a menu open, and none of it the usual words."""
     out, data = grey
     (part,) = data["parts"]
+    usual = [data["attributes"]["values"][m][value] for m, value in enumerate(part["opening"]) if value >= 0]
     with Opened(chromium, out) as opened:
         page = opened.page
         page.goto(out.as_uri() + address)
         page.reload()
-        key = part["keys"][part["words"].index(page.query_selector(".part .says").inner_text())]
-        usual = part["keys"][part["first"]]
-        if expected == "first":
-            assert key == usual
-        elif expected is None:
-            assert all(one in (usual[place], -1, 1) for place, one in enumerate(key))
-        else:
-            assert key == expected
+        assert page.query_selector(".part .says").inner_text() == (", ".join(usual) if expected is None else expected)
+        assert page.evaluate("parts[0].draw") == (3 if "draw=3" in address else 0)
         assert page.query_selector("img") is None and page.evaluate("window.ran") is None
-        page.query_selector_all("#parts select")[0].select_option("0")
+        choose(opened, [0, -1])
+        page.get_by_role("button", name="Draw three more").click()
         page.get_by_role("link", name="Map").click()
-        assert "parity=even" in page.evaluate("location.hash")
+        assert page.evaluate("location.hash").startswith("#parity=even&.draw=")
         assert page.evaluate("document.activeElement.id") == "map"
+        draw = page.evaluate("parts[0].draw")
         page.reload()
-        assert page.query_selector_all("#parts select")[0].input_value() == "0"
-        page.evaluate("location.hash = '#parity=odd'")
-        assert eventually(lambda: page.query_selector_all("#parts select")[0].input_value() == "1")
+        assert page.query_selector(".part .says").inner_text() == "even" and page.evaluate("parts[0].draw") == draw
+        page.evaluate("location.hash = '#NOT+parity=odd'")
+        assert eventually(lambda: page.query_selector(".part .says").inner_text() == "not odd")
         assert opened.said == []

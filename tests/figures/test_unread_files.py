@@ -91,7 +91,7 @@ def test_a_metric_that_there_is_not_is_told_first(tmp_path: Path) -> None:
 
 
 def test_a_page_to_explore_says_so_too(world: Path, tmp_path: Path) -> None:
-    log, limits = tmp_path / "a.log.jsonl", Limits(1, 3, 2)
+    log, limits = tmp_path / "a.log.jsonl", Limits(1, 2)
     log.write_text('{"step": 1}\n')
     files = [world / "flat.safetensors", world / "judge.safetensors"]
     assert "does not use" not in make_explorer(files, tmp_path / "e.html", limits=limits).run().read_text()

@@ -23,7 +23,7 @@ _UNARY: dict[Any, str] = {
     aten.relu.default: "relu", aten.elu.default: "elu", aten.silu.default: "silu", aten.sigmoid.default: "sigmoid",
     aten.tanh.default: "tanh", aten.softplus.default: "softplus", aten.exp.default: "exp", aten.clamp.default: "clamp",
     aten.leaky_relu.default: "leaky relu", aten.hardtanh.default: "clamp", aten.neg.default: "neg",
-    aten.sin.default: "sin", aten.cos.default: "cos", aten.abs.default: "abs",
+    aten.sin.default: "sin", aten.cos.default: "cos", aten.abs.default: "abs", aten.relu_.default: "relu",
 }  # fmt: skip
 _DEFAULTS: dict[str, list[float | None]] = {
     "elu": [1.0],
@@ -181,6 +181,16 @@ class StepWriter:
         each = math.prod(x[1][2:])
         result = self._step("scale", [x, self._value(scale.float()), self._value(shift.float())], x[1], each=each)
         return [result, None, None]  # torch also returns statistics of the batch, of which there are none
+
+    def _native_layer_norm(self, x: Value, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> list[Any]:
+        if weight is not None or bias is not None or len(shape) != 1:
+            raise UnknownOperation("it normalises layers in a way that pages cannot compute")
+        return [self._step("normalise", [x], x[1], each=shape[0], eps=eps), None, None]  # torch adds statistics
+
+    def _constant_pad_nd(self, x: Value, padding: Sequence[int], *_: Any) -> Value:
+        if any(padding):
+            raise UnknownOperation("it pads maps, which pages cannot do")
+        return x
 
     def _cat(self, parts: Sequence[Any], dim: int = 0) -> Value:
         values = [self._value(part) for part in parts]

@@ -1,239 +1,181 @@
-"""Descriptions that a page offers, and menus that choose among them: of attributes, words, or whole captions."""
+"""Whole descriptions that a page knows, and menus of words that choose among them: of attributes, slots, or captions.
 
-import heapq
+A page draws pictures of whole descriptions alone. A part of a description is their mixture, which its script computes
+from how many training examples have each.
+"""
+
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmgen.artifacts import Dataset
+from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
-from mmgen.descriptions import TextVocabulary, Vocabulary, attributes_to_caption, caption_to_attributes
+from mmgen.descriptions import TextVocabulary, Vocabulary, attributes_to_caption
 from mmgen.figures.session import Session
 from mmgen.generation.descriptions import Descriptions, complete_descriptions
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["Menu", "DescriptionChoices", "descriptions_by_frequency", "captions_by_difference", "choose_descriptions"]
+__all__ = ["OPEN", "DescriptionChoices", "Menu", "choose_descriptions"]
 
-_ROWS = 20_000
-"""Number of examples from which frequencies are counted."""
+_MOST = 2000
+"""Largest number of descriptions on a page."""
 _CAPTIONS = 300
 """Largest number of whole captions in a menu."""
-_STARTS = 5
-"""Number of captions whose neighbours a page holds if all captions are too many."""
-ANY = -1
+OPEN = -1
 
 
 @dataclass(frozen=True)
 class Menu:
-    """Menu of a page, from which a person chooses one value, such as of an attribute.
+    """Menu of a page, from which a person chooses or excludes values.
 
     Attributes:
         name: Name of the menu, such as an attribute.
         values: The choices.
-        any: Whether the choice can be left open.
+        attribute: Position of the attribute whose values these are; -1 for none.
     """
 
     name: str
     values: tuple[str, ...]
-    any: bool
+    attribute: int = -1
 
 
 @dataclass(frozen=True)
 class DescriptionChoices:
-    """Descriptions for which a page has pictures, and the menus that choose among them.
+    """Whole descriptions of a page, and the menus that choose among them.
 
     Attributes:
         kind: The kind of description, "attributes" or "text".
         menus: The M menus.
-        keys: Choice in each menu, int [Q, M], -1 if left open; the most important descriptions come first.
+        rows: Choice in each menu, int [Q, M], -1 where a training description does not know it; the frequent first.
+        counts: How many training examples have each, int64 [Q]; 0 for further combinations, which come last.
         descriptions: The Q descriptions.
-        starts: Rows of ``keys`` with captions to start from; none if all combinations are there.
-        total: Number of possible descriptions; 0 if unknown.
-        selection: Rule by which these were chosen; "" for all.
     """
 
     kind: str
     menus: tuple[Menu, ...]
-    keys: np.ndarray
+    rows: np.ndarray
+    counts: np.ndarray
     descriptions: Descriptions
-    starts: tuple[int, ...] = ()
-    total: int = 0
-    selection: str = ""
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.rows)
 
     def first(self, count: int) -> "DescriptionChoices":
         """Return the choices with only the first ``count`` descriptions."""
-        if count >= len(self):
-            return self
-        starts = tuple(start for start in self.starts if start < count)
-        return replace(self, keys=self.keys[:count], descriptions=self.descriptions[:count], starts=starts)
+        part = slice(count)
+        return replace(
+            self, rows=self.rows[part], counts=self.counts[part], descriptions=self.descriptions[part]
+        )  # fmt: skip
 
-    def group_by_completeness(self, loaded: "TrainedModel", rows: range) -> list[tuple[np.ndarray, Descriptions]]:
-        """Group the descriptions of ``rows`` into complete and partial ones; complete ones can also be captions."""
+    @property
+    def opening(self) -> list[int]:
+        """Choice in each menu with which a page opens: one word of the most frequent description, the rest open."""
+        known = np.flatnonzero(self.rows[0] != OPEN)[:1]
+        return [int(value) if place in known else OPEN for place, value in enumerate(self.rows[0])]
+
+    def group_by_modality(self, session: Session, rows: range) -> list[tuple[np.ndarray, Descriptions]]:
+        """Group the descriptions of ``rows`` into those that spell a caption and those that do not."""
+        part = slice(rows.start, rows.stop)
         if self.descriptions.tokens is not None:
-            return [(np.array(rows), self.descriptions[slice(rows.start, rows.stop)])]
-        codes, text, info = self.descriptions.codes[rows.start : rows.stop], loaded.text, loaded.attributes
+            return [(np.array(rows), self.descriptions[part])]
+        codes, text, info = self.descriptions.codes[part], session.model.text, session.model.attributes
         whole = np.zeros(len(codes), bool)
         if text is not None and info is not None and text.slots:
             whole = (codes[:, [info.names.index(slot) for slot in text.slots]] != UNKNOWN).all(1)
         groups = [np.flatnonzero(part) for part in (whole, ~whole)]
-        return [(group + rows.start, complete_descriptions(loaded, codes[group])) for group in groups if len(group)]
+        return [
+            (group + rows.start, complete_descriptions(session.model, codes[group])) for group in groups if len(group)
+        ]
 
 
-def descriptions_by_frequency(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield partial descriptions by the number of examples that match them, most first; on ties, shorter ones first.
-
-    A description is at most as frequent as any part of it, so the next one always adds one value to an earlier one.
-
-    Args:
-        codes: Attribute codes of examples, uint8 [N, A]; 255 is unknown.
-        sizes: Number of values of each attribute, [A].
-
-    Yields:
-        Codes uint8 [A], 255 where unspecified, of all possible descriptions.
-
-    Example:
-        >>> codes = np.array([[0, 0], [0, 1], [0, 1]], np.uint8)
-        >>> [row.tolist() for row in itertools.islice(descriptions_by_frequency(codes, (2, 2)), 4)]
-        [[255, 255], [0, 255], [255, 1], [0, 1]]
+def _sort_rows(
+    rows: np.ndarray, counts: np.ndarray, values: Sequence[Sequence[int]], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the most frequent distinct rows int [Q, M] with their counts, then what other combinations there is room
+    for.
     """
-    order = itertools.count()  # ties: by length, then as they were found
-    all_rows = np.arange(len(codes))
-    # Count, length, tie; the description, the examples of the shorter description before it, and its last word.
-    heap: list[tuple[int, int, int, tuple[int, ...], np.ndarray, int]]
-    heap = [(-len(all_rows), 0, next(order), (UNKNOWN,) * len(sizes), all_rows, ANY)]
-    while heap:
-        _, length, _, description, rows, last = heapq.heappop(heap)
-        if last != ANY:
-            rows = rows[codes[rows, last] == description[last]]
-        yield np.array(description, np.uint8)
-        for attribute in range(last + 1, len(sizes)):
-            counts = np.bincount(codes[rows, attribute], minlength=256)
-            for value in range(sizes[attribute]):
-                longer = (*description[:attribute], value, *description[attribute + 1 :])
-                heapq.heappush(heap, (-int(counts[value]), length + 1, next(order), longer, rows, attribute))
-
-
-def captions_by_difference(starts: np.ndarray, values: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
-    """Yield the captions ``starts``, then those that differ from one of them in one word, then in two.
-
-    Args:
-        starts: Choices of the first captions, int [n, M].
-        values: Possible choices of each menu, [M].
-    """
-    yielded = set()
-    for changes in range(3):
-        for start in starts:
-            for places in itertools.combinations(range(len(values)), changes):
-                alternatives = [[value for value in values[place] if value != start[place]] for place in places]
-                for words in itertools.product(*alternatives):
-                    key = start.copy()
-                    key[list(places)] = words
-                    if tuple(key) not in yielded:
-                        yielded.add(tuple(key))
-                        yield key
-
-
-def _choices_by_attributes(vocabulary: Vocabulary, codes: np.ndarray, limit: int) -> DescriptionChoices:
-    sizes = [len(words) for words in vocabulary.values]
-    total = int(np.prod([size + 1 for size in sizes], dtype=object))
-    codes_by_frequency = np.stack(list(itertools.islice(descriptions_by_frequency(codes, sizes), limit)))
-    menus = tuple(
-        Menu(name, tuple(words), True) for name, words in zip(vocabulary.names, vocabulary.values, strict=True)
-    )
-    keys = np.where(codes_by_frequency == UNKNOWN, ANY, codes_by_frequency.astype(np.int64))
-    selection = "the most frequent in the data" if len(codes) else "the shortest"
-    return DescriptionChoices(
-        "attributes",
-        menus,
-        keys,
-        Descriptions(codes_by_frequency),
-        total=total,
-        selection=selection if total > limit else "",
-    )
-
-
-def _choices_by_slots(
-    text: TextVocabulary, vocabulary: Vocabulary, tokens: np.ndarray, limit: int, seed: int, loaded: "TrainedModel"
-) -> DescriptionChoices:
-    places = [vocabulary.names.index(slot) for slot in text.slots]
-    values = [[code for code, word in enumerate(vocabulary.values[a]) if word in text.vocabulary] for a in places]
-    captions, counts = np.unique(caption_to_attributes(tokens, text, vocabulary)[:, places], axis=0, return_counts=True)
-    whole = (captions != UNKNOWN).all(1)
-    captions, counts = captions[whole].astype(np.int64), counts[whole]
-    shuffled = numpy_generator(seed, "captions to start from").permutation(len(captions))
-    starts = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][:_STARTS]
-    if not len(starts):
-        starts = np.array([[choice[0] for choice in values]])
-    total = int(np.prod([len(choice) for choice in values], dtype=object))
-    selection = ""
-    if total > limit:
-        keys = np.stack(list(itertools.islice(captions_by_difference(starts, values), limit)))
-        selection = f"those that differ from one of {len(starts)} captions of the data in at most two words"
+    distinct, of = np.unique(rows, axis=0, return_inverse=True)
+    counts = np.bincount(of.reshape(-1), counts, len(distinct)).astype(np.int64)
+    shuffled = numpy_generator(seed, "descriptions").permutation(len(distinct))  # on ties
+    order = shuffled[np.argsort(-counts[shuffled], kind="stable")][:_MOST]
+    distinct, counts = distinct[order], counts[order]
+    if math.prod(map(len, values)) <= _MOST:
+        every = np.array(list(itertools.product(*values)), np.int64).reshape(-1, len(values))
+        known = {tuple(row) for row in distinct.tolist()}
+        further = every[[tuple(row) not in known for row in every.tolist()]]
     else:
-        found = [starts[0], *(np.array(key) for key in itertools.product(*values))]
-        keys = np.array(list(dict.fromkeys(tuple(int(code) for code in key) for key in found)))
-    codes = np.full((len(keys), len(vocabulary.names)), UNKNOWN, np.uint8)
-    codes[:, places] = keys
-    menus = tuple(Menu(slot, tuple(vocabulary.values[a]), False) for slot, a in zip(text.slots, places, strict=True))
-    descriptions = complete_descriptions(loaded, tokens=attributes_to_caption(codes, text, vocabulary))
-    first = tuple(range(min(len(starts), len(keys)))) if selection else ()
-    return DescriptionChoices("text", menus, keys, descriptions, first, total, selection)
+        generator = numpy_generator(seed, "combinations")
+        number = 0 if len(distinct) else _MOST
+        further = np.stack([generator.choice(each, number) for each in values], 1).astype(np.int64)
+    return np.concatenate([distinct, further]), np.concatenate([counts, np.zeros(len(further), np.int64)])
 
 
-def _choices_by_captions(tokens: np.ndarray, limit: int, seed: int, loaded: "TrainedModel") -> DescriptionChoices:
+def _training_descriptions(loaded: "TrainedModel", places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return attributes of training descriptions, int [N, M], -1 where unknown, and counts [N]; none without data."""
+    try:
+        known = loaded.completions
+    except UsageError:
+        return np.zeros((0, len(places)), np.int64), np.zeros(0, np.int64)
+    codes = known.rows[:, places].astype(np.int64)
+    return np.where(codes == UNKNOWN, OPEN, codes), known.counts
+
+
+def _choices_by_attributes(loaded: "TrainedModel", info: Vocabulary, seed: int) -> DescriptionChoices:
+    values = [range(len(words)) for words in info.values]
+    rows, counts = _sort_rows(*_training_descriptions(loaded, range(len(values))), values, seed)
+    menus = tuple(
+        Menu(name, tuple(words), a) for a, (name, words) in enumerate(zip(info.names, info.values, strict=True))
+    )
+    codes = np.where(rows == OPEN, UNKNOWN, rows).astype(np.uint8)
+    return DescriptionChoices("attributes", menus, rows, counts, Descriptions(codes))
+
+
+def _choices_by_slots(loaded: "TrainedModel", text: TextVocabulary, info: Vocabulary, seed: int) -> DescriptionChoices:
+    places = [info.names.index(slot) for slot in text.slots]
+    values = [[code for code, word in enumerate(info.values[a]) if word in text.vocabulary] for a in places]
+    rows, counts = _sort_rows(*_training_descriptions(loaded, places), values, seed)
+    codes = np.full((len(rows), len(info.names)), UNKNOWN, np.uint8)
+    codes[:, places] = rows
+    menus = tuple(Menu(slot, tuple(info.values[a]), a) for slot, a in zip(text.slots, places, strict=True))
+    captions = complete_descriptions(loaded, tokens=attributes_to_caption(codes, text, info))
+    return DescriptionChoices("text", menus, rows, counts, captions)
+
+
+def _choices_by_captions(session: Session, tokens: np.ndarray) -> DescriptionChoices:
     """Make choices with one menu of whole captions, the most frequent first."""
     captions, counts = np.unique(tokens, axis=0, return_counts=True)
-    shuffled = numpy_generator(seed, "captions").permutation(len(captions))
-    frequent_captions = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][: min(limit, _CAPTIONS)]
-    descriptions = complete_descriptions(loaded, tokens=frequent_captions)
-    menu = Menu("caption", tuple(descriptions.format_texts(loaded)), False)
-    selection = "the most frequent of the test part" if len(captions) > len(frequent_captions) else ""
-    return DescriptionChoices(
-        "text",
-        (menu,),
-        np.arange(len(frequent_captions))[:, None],
-        descriptions,
-        total=len(captions),
-        selection=selection,
-    )
+    shuffled = numpy_generator(session.seed, "captions").permutation(len(captions))
+    frequent = shuffled[np.argsort(-counts[shuffled], kind="stable")][:_CAPTIONS]
+    descriptions = complete_descriptions(session.model, tokens=captions[frequent])
+    menu = Menu("caption", tuple(descriptions.format_texts(session.model)))
+    return DescriptionChoices("text", (menu,), np.arange(len(frequent))[:, None], counts[frequent], descriptions)
 
 
-def choose_descriptions(session: Session, kind: str, limit: int) -> DescriptionChoices | None:
-    """Choose the descriptions of one kind ("attributes" or "text") that a page offers; None if there are none.
+def choose_descriptions(session: Session, loaded: "TrainedModel", kind: str) -> DescriptionChoices | None:
+    """Choose the whole descriptions of one kind ("attributes" or "text") that a page knows; None if there are none.
+
+    They are those of training examples; of captions without slots, those of test examples. Where all combinations are
+    few, the others come after them.
 
     Args:
-        session: The model.
+        session: The model's files.
+        loaded: The model, with a posterior that reads such descriptions.
         kind: "attributes" or "text".
-        limit: Largest number of descriptions.
     """
-    loaded, dataset = session.model, session.group.dataset
     text, info = loaded.text, loaded.attributes
-    codes = tokens = None
-    if dataset is not None:
-        with Dataset.open(dataset) as data:
-            rows = data.split(loaded.settings.data.split, "train" if kind == "attributes" else "test")
-            if len(rows) > _ROWS:
-                rows = np.sort(numpy_generator(session.seed, "frequencies").permutation(rows)[:_ROWS])
-            if info is not None:
-                codes = data.read_attributes(info.name, rows)
-            if text is not None:
-                tokens = data.read_text(text.name, rows)
     if kind == "attributes":
-        if info is None:
-            return None
-        return _choices_by_attributes(info, np.zeros((0, len(info.names)), np.uint8) if codes is None else codes, limit)
-    if text is None:
+        return None if info is None else _choices_by_attributes(loaded, info, session.seed)
+    if text is not None and info is not None and text.slots and set(text.slots) <= set(info.names):
+        return _choices_by_slots(loaded, text, info, session.seed)
+    if text is None or session.group.dataset is None:
         return None
-    if text.slots and info is not None and set(text.slots) <= set(info.names):
-        none = np.zeros((0, text.length), np.int64)
-        return _choices_by_slots(text, info, none if tokens is None else tokens, limit, session.seed, loaded)
-    return None if tokens is None else _choices_by_captions(tokens, limit, session.seed, loaded)
+    with Dataset.open(session.group.dataset) as data:
+        return _choices_by_captions(session, data.read_text(text.name, data.split(loaded.settings.data.split, "test")))

@@ -10,7 +10,7 @@ import numpy as np
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.drawing.style import outline_colour, value_colours
 from mmgen.figures.explore.choices import DescriptionChoices
-from mmgen.figures.explore.density import CELLS, DRAWS, MapSquare
+from mmgen.figures.explore.density import AROUND, MapSquare
 from mmgen.figures.explore.live import Latents, LiveNetworks
 from mmgen.figures.explore.posterior_pictures import PosteriorPictures
 from mmgen.figures.explore.space import ClassifiedPictures, EncodingMap, Neighbours, Traversals, name_changes
@@ -27,43 +27,42 @@ _GRID = 1000
 
 @dataclass(frozen=True)
 class PageSection:
-    """Section of a page: the descriptions of one kind (attributes or text), with the pictures of each posterior."""
+    """Section of a page: the descriptions of one kind (attributes or text), with the pictures of each posterior.
+
+    Attributes:
+        choices: The descriptions.
+        by_posterior: Each posterior's stored pictures of the first :attr:`held` of them, or its flow.
+        live: Whether the page decodes the pictures itself.
+        belief: Places on the map of p(z|words) for the words with which the page opens, uint8 [n, 2]; None where a
+            posterior has that, or without a map.
+        held: Number of descriptions that have stored pictures.
+    """
 
     choices: DescriptionChoices
     by_posterior: list[PosteriorPictures]
     live: bool = False
-    """Whether the page decodes the pictures itself."""
-    belief: tuple[np.ndarray, float] | None = None
-    """Density of p(z|words) for :meth:`best_row` on the map and its share off the map, if no posterior has that."""
+    belief: np.ndarray | None = None
+    held: int = 0
+
+    @property
+    def stored(self) -> list[PosteriorPictures]:
+        """The posteriors with stored pictures."""
+        return [one for one in self.by_posterior if one.flow is None]
 
     def first(self, count: int) -> "PageSection":
-        """Return the section with only its first ``count`` descriptions."""
-        by_posterior = [one.first(count) for one in self.by_posterior]
-        return replace(self, choices=self.choices.first(count), by_posterior=by_posterior)
-
-    def best_row(self) -> int:
-        """Return the row of a description that says as much as any does and that nearly all posteriors draw well.
-
-        It has most words that the classifier confirms, summed over all posteriors but its worst one.
-        """
-        specified = (self.choices.keys != -1).sum(1)
-        rows = np.flatnonzero(specified == specified.max())
-        shares = np.zeros((len(self.by_posterior), len(self.choices)))
-        for place, one in enumerate(self.by_posterior):
-            for each in one.items:
-                shares[place, each.row] = each.correct_counts[0] / max(each.correct_counts[1], 1)
-        worst_first = np.sort(shares[:, rows], axis=0)
-        return int(rows[worst_first[1 if len(worst_first) > 1 else 0 :].sum(0).argmax()])
+        """Return the section with stored pictures of only its first ``count`` descriptions."""
+        return replace(self, by_posterior=[one.first(count) for one in self.by_posterior], held=min(count, self.held))
 
     def size_in_letters(self) -> int:
         """Estimate the size of the section on the page, in letters of HTML."""
-        size = len(str(self.choices.keys.tolist())) + self.choices.descriptions.codes.size * 4 // 3
-        size += 40 * len(self.choices)  # words
-        for one in self.by_posterior:
+        size = self.choices.rows.size * 8 // 3 + 8 * len(self.choices)
+        if self.choices.kind == "text":
+            size += 40 * len(self.choices)  # captions
+        for one in self.stored:
             if (packed := one.pack(self.live)) is not None:
                 size += len(packed)
                 size += sum(each.predicted.size * 4 // 3 for each in one.items if each.predicted is not None)
-                size += len(pack_sheets(lies)) + 4 * len(lies) if len(lies := _stack_densities(one)) else 0
+                size += sum(each.cloud.size * 4 // 3 for each in one.items if each.cloud is not None)
         return size
 
 
@@ -134,11 +133,6 @@ def _concatenate_pictures(drawn: PosteriorPictures) -> np.ndarray:
     return np.concatenate([each.pictures for each in drawn.items]) if drawn.items else np.zeros((0, 1, 1, 1), np.uint8)
 
 
-def _stack_densities(drawn: PosteriorPictures) -> np.ndarray:
-    found = [each.density for each in drawn.items if each.density is not None]
-    return np.stack(found) if found else np.zeros((0, 1, 1, 1), np.uint8)
-
-
 def _encode_bytes(codes: np.ndarray | None) -> str | None:
     return None if codes is None else base64.b64encode(np.ascontiguousarray(codes, np.uint8).tobytes()).decode()
 
@@ -150,13 +144,14 @@ def _format_share_correct(drawn: PosteriorPictures) -> str:
     return f"{share} of {asked:,} words right over all descriptions of this page" if asked else ""
 
 
-def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | Latents | None, count: int) -> dict[str, Any]:
-    """Return the page's values for one posterior: its name, the options that draw from it, and its pictures."""
-    source, rows = drawn.source, [each.row for each in drawn.items]
+def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | Latents | None) -> dict[str, Any]:
+    """Return the page's values for one posterior: its name, the options that draw from it, its flow or its pictures."""
+    source, guidance = drawn.source, drawn.source.loaded.guidance
     name, _, what = source.name.partition(": ")
     what = what or source.loaded.posteriors[source.posterior].title.partition(": ")[2]
     judged = [each.predicted for each in drawn.items if each.predicted is not None]
-    densities = _stack_densities(drawn)
+    clouds = [each.cloud for each in drawn.items if each.cloud is not None]
+    steered = {"weight": guidance.weight, "start": guidance.start, "end": guidance.end}
     return {
         "name": name,
         "plain": source.plain_name,
@@ -164,13 +159,13 @@ def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | Latents | None,
         "about": what,
         "file": source.path.name,
         "posterior": source.posterior,
-        "guidance": str(source.loaded.guidance) if source.loaded.guidance.method else source.loaded.guidance.weight,
-        "rows": None if rows == list(range(count)) else rows,
+        "guidance": str(guidance) if guidance.method else guidance.weight,
+        "flow": drawn.flow,
+        "steered": steered if guidance and drawn.flow is not None else None,
         "pictures": sheets.to_json() if sheets else None,
         "judged": _encode_bytes(np.stack(judged)) if judged else None,
         "verdict": _format_share_correct(drawn),
-        "density": pack_sheets(densities).to_json() if len(densities) else None,
-        "outside": [round(100 * each.outside) for each in drawn.items],
+        "clouds": _encode_bytes(np.stack(clouds)) if clouds else None,
     }
 
 
@@ -180,34 +175,28 @@ def _section_values(
     choices = part.choices
     return {
         "given": choices.kind,
-        "menus": [{"name": m.name, "values": list(m.values), "any": m.any} for m in choices.menus],
-        "keys": choices.keys.tolist(),
-        "words": choices.descriptions.format_texts(session.model),
-        "asked": _encode_bytes(choices.descriptions.codes),
-        "starts": list(choices.starts),
-        "first": part.best_row(),
-        "belief": {
-            "density": pack_sheets(part.belief[0][None]).to_json(),
-            "outside": [round(100 * part.belief[1])],
-        }
-        if part.belief is not None
-        else None,
-        "selection": _explain_selection(choices),
+        "menus": [{"name": m.name, "values": list(m.values), "attribute": m.attribute} for m in choices.menus],
+        "rows": base64.b64encode(choices.rows.astype("<i2").tobytes()).decode(),
+        "counts": choices.counts.tolist(),
+        "captions": choices.descriptions.format_texts(session.model) if choices.kind == "text" else None,
+        "opening": choices.opening,
+        "held": part.held,
+        "belief": _encode_bytes(part.belief),
+        "selection": _explain_selection(part),
         "sources": [
-            _posterior_values(one, sheets, len(choices))
-            for one, sheets in zip(part.by_posterior, sheets_by_source, strict=True)
+            _posterior_values(one, sheets) for one, sheets in zip(part.by_posterior, sheets_by_source, strict=True)
         ],
     }
 
 
-def _explain_selection(choices: DescriptionChoices) -> str:
-    """Explain which of the possible descriptions the page holds; "" if it holds all."""
-    count, total = len(choices), choices.total
-    if count >= total:
+def _explain_selection(part: PageSection) -> str:
+    """Explain of which descriptions the page holds pictures; "" if it holds all or draws all itself."""
+    if not part.stored or part.held >= len(part.choices):
         return ""
-    how = choices.selection or "the most frequent"
-    many = f"{total:,}" if total < 10**9 else f"some {total:.0e}"
-    return f"This page holds {count:,} of {many} descriptions: {how}. Others are greyed out; mmgen sample draws them."
+    return (
+        f"This page holds pictures of {part.held:,} of {len(part.choices):,} whole descriptions, the most frequent in "
+        "the data; for others it shows the most similar ones. mmgen sample draws them all."
+    )
 
 
 def _first_place(axis: Axis) -> int:
@@ -291,10 +280,8 @@ def _map_values(
     plane, projection = None, chart.projection
     if content.is_live:
         plane = {"centre": projection.centre.tolist(), "axes": (projection.axes * chart.reach).tolist()}
-    how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
-    if not chart.exact and any(
-        source.loaded.guidance and not source.loaded.guidance.steers for source in content.session.sources
-    ):
+    how = "draws of z, smoothed." if chart.exact else "draws of z, projected on the plane and smoothed."
+    if any(source.loaded.guidance and not source.loaded.guidance.steers for source in content.session.sources):
         how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
     return {
         "cells": content.cells,
@@ -321,7 +308,7 @@ def _map_values(
         if beside is not None and neighbour_sheets is not None
         else None,
         "density": f"Density: {how} Dark and pale hold 50 % and 90 % of all of it, as far as these lie on the map.",
-        "densityCells": CELLS,
+        "around": AROUND,
         "latent": content.session.model.model.latent_size,
     }
 
@@ -354,7 +341,7 @@ def page_values(content: PageContent, seed: int) -> dict[str, Any]:
         if content.traversals is not None:
             moved, originals = space
     parts = [_section_values(part, [next(packed) for _ in part.by_posterior], session) for part in content.parts]
-    references = [_posterior_values(one, next(packed), 1) for one in content.references]
+    references = [_posterior_values(one, next(packed)) for one in content.references]
     traversals = None
     if content.traversals is not None and content.encoding_map is not None and originals is not None:
         traversals = _traversal_values(content, content.traversals, content.encoding_map.ranking, moved, originals)

@@ -6,34 +6,37 @@ or else selects among pictures drawn beforehand.
 
 import base64
 import hashlib
-from collections.abc import Generator, Iterable
+import shlex
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from mmgen.artifacts import Dataset, write_text_atomic
+from mmgen.artifacts import Dataset, read_header, write_text_atomic
 from mmgen.artifacts.pages import find_page_link
 from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
 from mmgen.core.version import __version__
 from mmgen.figures.drawing.comparison import explain_red_frames
-from mmgen.figures.explore.choices import DescriptionChoices, choose_descriptions
+from mmgen.figures.explore.choices import OPEN, DescriptionChoices, choose_descriptions
 from mmgen.figures.explore.content import PageContent, PageSection, page_values
 from mmgen.figures.explore.density import compute_belief
-from mmgen.figures.explore.live import trace_networks
+from mmgen.figures.explore.flows import find_flow
+from mmgen.figures.explore.live import Room, trace_networks
 from mmgen.figures.explore.posterior_pictures import PosteriorPictures, draw_chosen_descriptions, draw_reference
 from mmgen.figures.explore.space import decode_map, decode_neighbours, decode_traversals, make_encoding_map
 from mmgen.figures.explore.sprites import pack_sheets
 from mmgen.figures.report.context import describe_model
 from mmgen.figures.report.make import page_environment
-from mmgen.figures.session import ModelFiles, Session, gather_files, open_session
+from mmgen.figures.session import ModelFiles, Session, Source, gather_files, open_session
 from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import drawable_pictures
+from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import traversable_axes
 from mmgen.generation.examples import read_examples
 from mmgen.posteriors import AnyGuidance
@@ -51,15 +54,16 @@ _PART = 0.12
 """Largest share of the page for each of traversals, pictures of the map and pictures of encodings."""
 _MARGIN = 0.96
 _SCRIPTS = (
-    "base.js", "network.js", "pictures.js", "words.js", "dimensions.js", "map.js", "finger.js", "tour.js"
+    "base.js", "network.js", "flow.js", "mixture.js", "pictures.js", "words.js", "between.js", "dimensions.js",
+    "map.js", "finger.js", "tour.js",
 )  # fmt: skip
 """Files of the page's script, in order."""
 _CHECKED = 64
-"""Number of encodings and of pictures on which networks are compared with their rounded copies."""
+"""Number of pictures on which an encoder is compared with its rounded copy."""
 _NETWORK = 0.55
 """Largest share of the page for the weights of one network, before they are written as letters."""
-_NETWORKS = 0.75
-"""Largest share of the page for all networks."""
+_NETWORKS, _ALONE = 0.75, 0.92
+"""Largest share of the page for all networks: beside stored pictures, and alone."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +72,12 @@ class Limits:
 
     Attributes:
         number: n, pictures of each description and posterior.
-        descriptions: Largest number of descriptions of each kind.
         dimensions: Number of traversed dimensions of z; None for the most informative ones, at most 16.
         size: Largest size of the page in bytes.
         weights: Largest size in bytes of the weights of each network that the page computes itself; 0 for none.
     """
 
     number: int = 6
-    descriptions: int = 2000
     dimensions: int | None = None
     size: int = 3_000_000
     weights: int = 2_000_000
@@ -106,14 +108,14 @@ def _check_model(session: Session, limits: Limits) -> None:
         )
 
 
-def _collect_choices(session: Session, limits: Limits) -> list[tuple[DescriptionChoices, list[PosteriorPictures]]]:
+def _collect_choices(session: Session) -> list[tuple[DescriptionChoices, list[Source]]]:
     """Choose the descriptions of each kind (attributes, text) that a page offers, and the posteriors that read them."""
     found = []
     for given in ("attributes", "text"):
         sources = [source for source in session.sources if source.given == given]
-        choices = choose_descriptions(session, given, limits.descriptions) if sources else None
+        choices = choose_descriptions(session, sources[0].loaded, given) if sources else None
         if choices is not None:
-            found.append((choices, [PosteriorPictures(source) for source in sources]))
+            found.append((choices, sources))
     return found
 
 
@@ -134,7 +136,7 @@ def make_explorer(
     Args:
         paths: A model, its fitted posteriors, a classifier; missing ones are found by lineage.
         out: The file of the page.
-        title: Heading of the page; by default it names the model.
+        title: Heading of the page; by default it names the data.
         limits: Limits of the page.
         guidance: Weight w of additional guided posteriors, or "cfg:0.5"; 0 for none.
         seed: Seed of every choice and draw.
@@ -156,7 +158,7 @@ def make_explorer(
     find_page_link(out, "report", models, report)  # refuse a wrong file before the work starts
     session = open_session(group, seed, device, guidance)
     _check_model(session, limits)
-    choices = _collect_choices(session, limits)
+    choices = _collect_choices(session)
     total = sum(len(asked) for asked, _ in choices) + 3
 
     def generator() -> Generator[Progress, None, Path]:
@@ -167,25 +169,19 @@ def make_explorer(
             if not session.model.model.conditional_on
         ]
         yield Progress(1)
-        _draw_latent_space(content, limits)
+        _draw_latent_space(content, choices, limits)
         done = 3
         yield Progress(done)
         left = limits.size - content.latent_space_size() - _page_size()
-        for place, (asked, by_posterior) in enumerate(choices):
-            room = left / (len(choices) - place)
-            drawn, limit = 0, min(_CHUNK, len(asked))
-            while drawn < limit:
-                rows = range(drawn, min(drawn + _CHUNK, limit))
-                draw_chosen_descriptions(session, by_posterior, asked, rows, limits.number, content.chart)
-                drawn = rows.stop
-                if drawn == limit:  # estimate from the size so far
-                    limit = _count_that_fits(PageSection(asked, by_posterior, content.is_live), drawn, room)
-                yield Progress(done + drawn)
-            kept = asked.first(min(drawn, limit))
+        for place, (asked, sources) in enumerate(choices):
+            by_posterior = [PosteriorPictures(source, content.live.flow_of(source)) for source in sources]
+            section = PageSection(asked, by_posterior, content.is_live, _find_belief(content, asked, by_posterior))
+            for drawn in _store_pictures(content, section, left / (len(choices) - place)):
+                section = drawn
+                yield Progress(done + section.held)
             done += len(asked)
-            kept_pictures = [one.first(len(kept)) for one in by_posterior]
-            content.parts.append(_add_belief(content, PageSection(kept, kept_pictures, content.is_live)))
-            left -= content.parts[-1].size_in_letters()
+            content.parts.append(section)
+            left -= section.size_in_letters()
         page = _fit_page(content, limits, title, command, seed, find_page_link(out, "report", models, report))
         write_text_atomic(out, page)
         yield Progress(total)
@@ -194,43 +190,69 @@ def make_explorer(
     return Work(f"drawing {out.name}", total, "description", generator)
 
 
-def _add_belief(content: PageContent, section: PageSection) -> PageSection:
-    """Add the density of p(z|words) for the first description that the page shows, for its tour."""
-    row = section.best_row()
-    known = {one.kind for one in section.by_posterior} & {"true", "own"}
+def _store_pictures(content: PageContent, section: PageSection, room: float) -> Iterator[PageSection]:
+    """Draw the stored pictures of a section, a chunk of descriptions at a time, as many as ``room`` letters hold."""
+    choices, limit, drawn = section.choices, min(_CHUNK, len(section.choices)), 0
+    while section.stored and drawn < limit:
+        rows = range(drawn, min(drawn + _CHUNK, limit))
+        draw_chosen_descriptions(
+            content.session, section.stored, choices, rows, content.number, content.chart
+        )  # fmt: skip
+        drawn = rows.stop
+        section = replace(section, held=drawn)
+        if drawn == limit:  # estimate from the size so far
+            each = section.size_in_letters() / drawn
+            limit = max(1, min(len(choices), int(_MARGIN * room / each)))
+        yield section
+    if drawn > limit:
+        yield section.first(limit)
+
+
+def _find_belief(
+    content: PageContent, choices: DescriptionChoices, by_posterior: list[PosteriorPictures]
+) -> np.ndarray | None:
+    """Return where p(z|words) lies for the words with which the page opens, unless a posterior is fitted to it."""
+    known = {one.kind for one in by_posterior} & {"true", "own"}
     if content.chart is None or known or content.session.model.model.conditional_on:
-        return section
-    description = section.choices.descriptions[row : row + 1]
-    belief = compute_belief(content.session.model, description, content.chart, content.session.seed)
-    return replace(section, belief=belief)
+        return None
+    codes = choices.descriptions.codes[:1].copy()
+    chosen = [menu.attribute for menu, value in zip(choices.menus, choices.opening, strict=True) if value != OPEN]
+    codes[:, [place for place in range(codes.shape[1]) if place not in chosen]] = UNKNOWN
+    opened = Descriptions(codes) if choices.kind == "attributes" else choices.descriptions[:1]
+    return compute_belief(content.session.model, opened, content.chart, content.session.seed)
 
 
-def _add_live_networks(content: PageContent, limits: Limits) -> None:
+def _add_live_networks(
+    content: PageContent, choices: list[tuple[DescriptionChoices, list[Source]]], limits: Limits
+) -> None:
     """Trace the networks that the page computes itself, as far as its size allows."""
     session, land = content.session, content.encoding_map
-    images = places = None
+    images = None
     if land is not None and session.group.dataset is not None:
-        places = torch.cat([land.encodings.mean[:_CHECKED], land.chart.cell_centres(_CELLS[-1])])
         with Dataset.open(session.group.dataset) as data:
             images = read_examples(session.model, data, land.encodings.rows[:_CHECKED]).images
-    most = min(limits.weights, int(_NETWORK * limits.size))
-    content.live = trace_networks(session, places, images, most)
-    if len(content.live) > _NETWORKS * limits.size:
-        content.live = replace(content.live, encoder=None)
+    alone = all(find_flow(source) is not None for _, sources in choices for source in sources)
+    room = Room(
+        min(limits.weights, int(_NETWORK * limits.size)), int((_ALONE if alone else _NETWORKS) * limits.size)
+    )  # fmt: skip
+    by_attributes = next((asked for asked, _ in choices if asked.kind == "attributes"), None)
+    content.live = trace_networks(session, land, images, by_attributes, room)
 
 
-def _draw_latent_space(content: PageContent, limits: Limits) -> None:
+def _draw_latent_space(
+    content: PageContent, choices: list[tuple[DescriptionChoices, list[Source]]], limits: Limits
+) -> None:
     """Draw traversals and map for a page; draw fewer or coarser ones if they take too much of its size."""
     session, most = content.session, int(limits.size * _PART)
     land = content.encoding_map = make_encoding_map(session)
-    _add_live_networks(content, limits)
+    _add_live_networks(content, choices, limits)
     if land is None:
         content.notices.append("Without its data there are no encodings: no traversals and no map.")
         return
     examples, dimensions = _EXAMPLES, limits.dimensions or min(_DIMENSIONS, len(land.ranking.dimensions))
     if content.is_live:
         content.traversals = decode_traversals(session, land, examples, dimensions, live=True)
-        count = min(len(land.places), most * 3 // 8 // land.encodings.mean.shape[1])
+        count = min(len(land.places), _NEIGHBOURS, most * 3 // 8 // land.encodings.mean.shape[1])
         content.neighbours, content.cells = decode_neighbours(session, land, max(1, count), live=True), _CELLS[0]
         return
     while True:
@@ -252,12 +274,6 @@ def _draw_latent_space(content: PageContent, limits: Limits) -> None:
         content.over_map, content.cells = decode_map(session, land.chart, cells), cells
         if content.over_map is None or len(pack_sheets(content.over_map.pictures)) <= most:
             break
-
-
-def _count_that_fits(section: PageSection, count: int, room: float) -> int:
-    """Estimate how many descriptions fit into ``room`` letters, from the size of the first ``count``."""
-    each = PageSection(section.choices.first(count), section.by_posterior, section.live).size_in_letters() / count
-    return max(1, min(len(section.choices), int(_MARGIN * room / each)))
 
 
 def _read_template(name: str) -> str:
@@ -287,7 +303,7 @@ def _fit_page(content: PageContent, limits: Limits, title: str, command: str, se
     """Render the page to HTML, with fewer descriptions if it would exceed its largest size."""
     while True:
         page = _render_page(content, title, command, seed, report)
-        size, most = len(page.encode()), max((len(part.choices) for part in content.parts), default=0)
+        size, most = len(page.encode()), max((part.held for part in content.parts), default=0)
         if size <= limits.size:
             return page
         if most <= 1:
@@ -297,7 +313,19 @@ def _fit_page(content: PageContent, limits: Limits, title: str, command: str, se
             )
         drawn = sum(part.size_in_letters() for part in content.parts)
         share = max(0.0, min(_MARGIN, _MARGIN * (drawn - (size - limits.size)) / drawn))
-        content.parts = [part.first(max(1, int(share * len(part.choices)))) for part in content.parts]
+        content.parts = [part.first(max(1, int(share * part.held))) for part in content.parts]
+
+
+def _name_data(session: Session) -> str:
+    """Return the heading of a page: what a person calls the data, and what its pictures are drawn from."""
+    name = session.group.model.stem
+    if session.group.dataset is not None:
+        header = read_header(session.group.dataset)
+        typed = shlex.split(header.command)
+        own = header.settings.get("recipe") in ("folder", "hub") and len(typed) > 3
+        name = Path(typed[3]).stem if own else session.group.dataset.stem
+    name = name.replace("-", " ").replace("_", " ").strip() or "pictures"
+    return f"{name[0].upper()}{name[1:]}, drawn from {'words' if session.sources else 'codes'}"
 
 
 def _render_page(content: PageContent, title: str, command: str, seed: int, report: str) -> str:
@@ -307,7 +335,7 @@ def _render_page(content: PageContent, title: str, command: str, seed: int, repo
     style, script = _read_template("explore.css"), "\n".join(map(_read_template, _SCRIPTS))
     judge = session.judge
     return page_environment("explore").get_template("explore.html.jinja").render(
-        title=title or f"Explore {group.model.stem}",
+        title=title or _name_data(session),
         about=f"{group.model.name}: {describe_model(group)}. Pictures are means of p(image|z), drawn with seed {seed}.",
         judged=explain_red_frames(judge.accuracy if judge else None, classifier_reads_samples(session.model))
         + (f" It is {group.judge.name}." if judge and group.judge else ""),

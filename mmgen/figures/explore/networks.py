@@ -5,7 +5,7 @@ row; biases and other small constants in full precision.
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from mmgen.figures.explore._steps import StepWriter, UnknownOperation
 
-__all__ = ["BITS", "Network", "UnknownOperation", "trace_network"]
+__all__ = ["BITS", "Network", "UnknownOperation", "round_network", "trace_network"]
 
-BITS = (8, 9, 10, 11, 12, 13, 14, 16)
+BITS = (3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 16)
 """Numbers of bits that weights are kept in, the fewest first."""
 _SMALL = 256
 """Largest number of values of a constant that is kept in full precision."""
+_LARGE = 0.05
+"""Share of all weights above which a tensor has its own number of bits."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ class Network:
         output = writer.write(self.graph)
         return {
             "steps": writer.steps, "sizes": writer.sizes, "output": output, "constants": packer.constants,
-            "weights": base64.b64encode(b"".join(packer.packed)).decode("ascii"),
-            "numbers": base64.b64encode(b"".join(packer.numbers)).decode("ascii"),
+            "weights": encode_letters(b"".join(packer.packed)),
+            "numbers": encode_letters(b"".join(packer.numbers)),
         }  # fmt: skip
 
 
@@ -84,7 +86,55 @@ def trace_network(function: Callable[[Tensor], Tensor], example: Tensor) -> Netw
     except (RuntimeError, ValueError, TypeError) as error:
         first = (str(error).strip().splitlines() or ["unknown"])[0]
         raise UnknownOperation(f"it cannot be traced ({first})") from None
+    for node in graph.graph.nodes:
+        node.kwargs = {name: value for name, value in node.kwargs.items() if name != "memory_format"}
+    graph.recompile()
     return Network(graph, tuple(example.shape))
+
+
+def round_network(
+    network: Network, is_close: Callable[[Network], bool], most: int, bits: Sequence[int] = BITS
+) -> tuple[Network | None, str]:
+    """Return a network in few bits, or None and the reason.
+
+    Bits are first equal for all weights; large tensors then lose as many as they can.
+
+    Args:
+        network: The network.
+        is_close: Whether a rounded network still computes what it should.
+        most: Largest size of the weights in bytes.
+        bits: Numbers of bits to try, the fewest first.
+    """
+    sizes = network.weights
+    total = sum(sizes.values())
+    chosen: dict[str, int] = {}
+    for uniform in bits if total * bits[0] / 8 <= most else ():
+        chosen = dict.fromkeys(sizes, uniform)
+        if is_close(network.with_bits(chosen)):
+            break
+    else:
+        if chosen:
+            return None, "rounded to 16 bits it would draw other pictures"
+        return None, f"its {total:,} weights would take {total * bits[0] / 8e6:.1f} MB"
+    for name in [name for name, size in sizes.items() if size > _LARGE * total]:
+        for fewer in reversed([each for each in bits if each < chosen[name]]):
+            if not is_close(network.with_bits(chosen | {name: fewer})):
+                break
+            chosen[name] = fewer
+    taken = sum(sizes[name] * each / 8 for name, each in chosen.items())
+    if taken > most:
+        return None, f"its {total:,} weights would take {taken / 1e6:.1f} MB"
+    return network.with_bits(chosen), ""
+
+
+def encode_letters(packed: bytes) -> str:
+    """Return bytes as letters, five for four bytes, without any that HTML or JSON would escape.
+
+    Example:
+        >>> encode_letters(bytes([0, 0, 0, 0, 255]))
+        '00000{{R30'
+    """
+    return base64.b85encode(packed, pad=True).translate(bytes.maketrans(b"&<>", b",./")).decode("ascii")
 
 
 def quantise(tensor: Tensor, bits: int) -> tuple[Tensor, Tensor]:

@@ -1,17 +1,16 @@
-"""Pictures that each posterior draws for the descriptions of a page, and the posterior's density on the map."""
+"""Pictures that each posterior draws for the descriptions of a page, and where its draws lie on the map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from torch import Tensor
 
 from mmgen.figures.explore.choices import DescriptionChoices
-from mmgen.figures.explore.density import MapSquare, compute_densities
+from mmgen.figures.explore.density import MapSquare, compute_clouds
 from mmgen.figures.explore.live import Latents
 from mmgen.figures.explore.sprites import Sheets, pack_sheets, picture_bytes
 from mmgen.figures.session import Session, Source, draw_pictures
-from mmgen.generation.descriptions import Descriptions, empty_description
+from mmgen.generation.descriptions import empty_description
 from mmgen.generation.draws import Draws
 
 __all__ = ["DescriptionPictures", "PosteriorPictures", "draw_chosen_descriptions", "draw_reference"]
@@ -19,7 +18,7 @@ __all__ = ["DescriptionPictures", "PosteriorPictures", "draw_chosen_descriptions
 
 @dataclass(frozen=True)
 class DescriptionPictures:
-    """Pictures that one posterior draws for one description, with the classifier's predictions and the density of z.
+    """Pictures that one posterior draws for one description, with the classifier's predictions.
 
     Attributes:
         row: Position of the description.
@@ -27,8 +26,7 @@ class DescriptionPictures:
         z: Latents that they are decoded from, float32 [n, D].
         predicted: Attribute codes that the classifier predicts, uint8 [n, A]; None without a classifier.
         correct_counts: Number of described attributes that the classifier confirms, and of all described ones.
-        density: Density of the posterior on the map, uint8 [CELLS, CELLS, 1]; None without a map.
-        outside: Share of the density outside the map.
+        cloud: Places of draws on the map, uint8 [DRAWS, 2]; None without a map.
     """
 
     row: int
@@ -36,15 +34,21 @@ class DescriptionPictures:
     z: np.ndarray
     predicted: np.ndarray | None
     correct_counts: tuple[int, int]
-    density: np.ndarray | None
-    outside: float = 0.0
+    cloud: np.ndarray | None
 
 
 @dataclass
 class PosteriorPictures:
-    """Pictures that one posterior draws for the descriptions of a page; guided ones leave out the empty description."""
+    """Pictures that one posterior draws for the descriptions of a page; none where the page draws from its flow.
+
+    Attributes:
+        source: The posterior.
+        flow: Number of the page's flow that it draws from; None for stored pictures.
+        items: Stored pictures by description.
+    """
 
     source: Source
+    flow: int | None = None
     items: list[DescriptionPictures] = field(default_factory=list)
 
     @property
@@ -63,7 +67,7 @@ class PosteriorPictures:
 
     def first(self, count: int) -> "PosteriorPictures":
         """Return the pictures for the first ``count`` descriptions."""
-        return PosteriorPictures(self.source, [one for one in self.items if one.row < count])
+        return replace(self, items=[one for one in self.items if one.row < count])
 
 
 def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, tuple[int, int]]]:
@@ -84,6 +88,11 @@ def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray, np
     return found
 
 
+def _without_completion(source: Source) -> Source:
+    """Return a posterior that draws descriptions as they are: words that training examples do not know stay open."""
+    return source if source.loaded.attributes is None else replace(source, loaded=source.loaded.completing(False))
+
+
 def draw_chosen_descriptions(
     session: Session,
     by_posterior: Sequence[PosteriorPictures],
@@ -102,24 +111,21 @@ def draw_chosen_descriptions(
         count: n, pictures of each.
         chart: The map; None without one.
     """
-    cache: dict[tuple[str, str, tuple[int | str, ...]], Tensor] = {}
     for one in by_posterior:
-        source, loaded, pictures_by_row = one.source, one.source.loaded, []
-        for places, group in choices.group_by_completeness(loaded, rows):
-            readable = [place for place in range(len(places)) if not loaded.guidance or group.modalities(loaded, place)]
-            if not readable:
-                continue
-            descriptions = Descriptions(group.codes[readable], None if group.tokens is None else group.tokens[readable])
+        source, pictures_by_row = _without_completion(one.source), []
+        for places, descriptions in choices.group_by_modality(session, rows):
             parts = _split_by_description(draw_pictures(session, source, descriptions, count))
-            lies: list[tuple[np.ndarray | None, float]] = [(None, 0.0)] * len(readable)
+            clouds: list[np.ndarray | None] = [None] * len(places)
             if chart is not None:
-                lies = [*compute_densities(source, descriptions, chart, session.seed, cache)]
-            for place, part, (density, outside) in zip(readable, parts, lies, strict=True):
-                pictures_by_row.append(DescriptionPictures(int(places[place]), *part, density, outside))
+                clouds = [*compute_clouds(source, descriptions, chart, session.seed)]
+            pictures_by_row += [
+                DescriptionPictures(int(place), *part, cloud)
+                for place, part, cloud in zip(places, parts, clouds, strict=True)
+            ]
         one.items += sorted(pictures_by_row, key=lambda each: each.row)
 
 
 def draw_reference(session: Session, source: Source, count: int) -> PosteriorPictures:
     """Draw pictures from a prior, without a description, for comparison with those of descriptions."""
     (part,) = _split_by_description(draw_pictures(session, source, empty_description(source.loaded), count))
-    return PosteriorPictures(source, [DescriptionPictures(0, *part, None)])
+    return PosteriorPictures(source, items=[DescriptionPictures(0, *part, None)])

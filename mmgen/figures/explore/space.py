@@ -122,7 +122,7 @@ def make_encoding_map(session: Session) -> EncodingMap | None:
     plane = projection(encodings.mean)
     exact = loaded.model.latent_size <= 2
     reach = 1.05 * float(plane.abs().amax(1).quantile(_EDGE))
-    chart = MapSquare(projection, max(reach, _FARTHEST if exact else 1e-6), exact and loaded.model.latent_size == 2)
+    chart = MapSquare(projection, max(reach, _FARTHEST if exact else 1e-6))
     codes = None
     if loaded.attributes is not None:
         with Dataset.open(dataset) as data:

@@ -2,6 +2,67 @@
 
 let pointOnMap = () => {}; // moves the pointer to z
 let chooseDensity = () => {}; // shows the density of a part's posterior
+let placeOnMap = () => [0, 0]; // of z, from -1 to 1 along each side
+const CELLS = 31; // of a density along each side of the map; it is drawn smoothly
+
+const FEWEST = 12; // degrees of freedom for a width of kernels within descriptions
+
+// Variance of weighted values about their mean, or about the means of their groups where these are large enough.
+function spread(values, weights, groups) {
+  const sums = new Map();
+  values.forEach((value, n) => {
+    const [one, sum] = sums.get(groups[n]) ?? [0, 0];
+    sums.set(groups[n], [one + weights[n], sum + weights[n] * value]);
+  });
+  const free = values.length - sums.size;
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const mean = values.reduce((sum, value, n) => sum + (weights[n] / total) * value, 0);
+  const within = free >= FEWEST;
+  const squares = values.reduce((sum, value, n) => {
+    const [one, own] = sums.get(groups[n]);
+    return sum + (weights[n] / total) * (value - (within ? own / one : mean)) ** 2;
+  }, 0);
+  return within && sums.size > 1 ? (squares * values.length) / free : squares;
+}
+
+// Of each cell of the map, 1 minus the mass of all denser ones, also beside the map: above 0.5 they hold half of it.
+// Points are [x, y, weight, description]; kernels have Scott's width with the effective number of points, from their
+// spread within descriptions.
+function contours(points, around = data.map.around) {
+  const side = around * CELLS;
+  const weights = points.map((point) => point[2]);
+  const groups = points.map((point) => point[3]);
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const squares = weights.reduce((sum, weight) => sum + (weight / total) ** 2, 0);
+  const widths = [0, 1].map((axis) => {
+    const variance = spread(points.map((point) => point[axis]), weights, groups);
+    return Math.min(side, Math.max(0.6, (Math.sqrt(variance) * squares ** (1 / 6) * CELLS) / 2));
+  });
+  const density = new Float64Array(side * side);
+  for (const [x, y, weight] of points) {
+    const [across, up] = [x, y].map((place, axis) => {
+      const at = ((place + around) / 2) * CELLS - 0.5;
+      const width = widths[axis];
+      const low = Math.max(0, Math.ceil(at - 4 * width));
+      const values = [];
+      for (let n = low; n <= Math.min(side - 1, at + 4 * width); n++) values.push(Math.exp((-0.5 * (n - at) ** 2) / width ** 2) / width);
+      return { low, values };
+    });
+    up.values.forEach((one, row) => across.values.forEach((other, column) => (density[(up.low + row) * side + across.low + column] += weight * one * other)));
+  }
+  const order = [...density.keys()].sort((one, other) => density[other] - density[one]);
+  const mass = density.reduce((sum, value) => sum + value, 0);
+  const shares = new Float64Array(side * side);
+  let before = 0;
+  for (const cell of order) {
+    shares[cell] = density[cell] ? 1 - before / mass : 0;
+    before += density[cell];
+  }
+  const first = (side - CELLS) / 2;
+  const inside = Array.from({ length: CELLS }, (_, row) => [...shares.subarray((first + row) * side + first, (first + row) * side + first + CELLS)]);
+  const outside = points.reduce((sum, [x, y, weight]) => sum + (Math.max(Math.abs(x), Math.abs(y)) > 1 ? weight : 0), 0) / total;
+  return { inside, outside };
+}
 if (data.map) {
   const found = data.map;
   const chart = byId("chart");
@@ -222,33 +283,24 @@ if (data.map) {
   menu.addEventListener("change", () => colourBy(Number(menu.value)));
   menu.value = codes && words.names.length ? found.colour : -1;
 
-  // Density of a description
+  // Density of the chosen words
   const chooser = byId("density");
   chooser.append(new Option("none", ""));
   const drawn = parts.flatMap((part) =>
-    [...part.sources, part.belief].filter((source) => source && source.densities).map((source) => ({ part, source })),
+    [...part.sources, part.belief].filter((source) => source && (source.draws || source.clouds)).map((source) => ({ part, source })),
   );
   drawn.forEach(({ source }, place) => chooser.append(new Option(`${source.plain} (${source.name})`, place)));
   byId("density-label").hidden = !drawn.length;
-  const small = make("canvas");
-  small.width = small.height = found.densityCells;
-  const fine = 8 * found.densityCells;
+  const fine = 8 * CELLS;
 
   // The cells, drawn smoothly, with two shades: inside the smallest regions of 50 % and of 90 %.
-  const shade = async () => {
-    const chosen = drawn[Number(chooser.value)];
-    const asked = chooser.value;
-    const place = chosen && asked !== "" ? chosen.source.place(chosen.part.row) : undefined;
-    chart.dataset.density = "";
-    const outside = place === undefined ? 0 : chosen.source.outside[place];
-    const beside = outside === 100 ? " All of it lies outside the map." : outside ? ` ${outside} % of it lie outside the map.` : "";
-    byId("density-about").textContent = chosen && asked !== "" ? found.density + beside : "";
-    if (place === undefined) {
-      cloud = null;
-      return draw();
-    }
-    await chosen.source.densities.draw(small, place);
-    if (chooser.value !== asked || chosen.source.place(chosen.part.row) !== place) return;
+  const paintDensity = (points) => {
+    const { inside, outside } = contours(points);
+    const small = make("canvas");
+    small.width = small.height = CELLS;
+    const image = new ImageData(CELLS, CELLS);
+    inside.flat().forEach((share, n) => image.data.set([255 * share, 0, 0, 255], 4 * n));
+    small.getContext("2d").putImageData(image, 0, 0);
     const large = make("canvas");
     large.width = large.height = fine;
     const pen = large.getContext("2d", { willReadFrequently: true });
@@ -258,42 +310,49 @@ if (data.map) {
     pen.drawImage(small, 0, 0, fine, fine);
     const pixels = pen.getImageData(0, 0, fine, fine);
     for (let n = 0; n < pixels.data.length; n += 4) {
-      const inside = pixels.data[n] / 255;
-      pixels.data.set([230, 159, 0, inside > 0.5 ? 190 : inside > 0.1 ? 95 : 0], n);
+      const share = pixels.data[n] / 255;
+      pixels.data.set([230, 159, 0, share > 0.5 ? 190 : share > 0.1 ? 95 : 0], n);
     }
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.putImageData(pixels, 0, 0);
     cloud = large;
-    chart.dataset.density = String(place);
+    const share = Math.round(100 * outside);
+    const beside = share === 100 ? " All of it lies outside the map." : share ? ` ${share} % of it lie outside the map.` : "";
+    byId("density-about").textContent = `“${drawn[Number(chooser.value)].part.inWords()}”. ${found.density}${beside}`;
+    chart.dataset.density = "ready";
     draw();
   };
-  const boxes = parts.map((part) => {
-    const box = make("div", { class: "menus", role: "group", "aria-label": "Words of the density" });
-    box.hidden = true;
-    part.menusInto(box);
-    part.refresh(part.sets.at(-1));
-    part.listeners.push(shade);
-    byId("density-menus").append(box);
-    return box;
-  });
-  const showMenus = () => {
-    const chosen = chooser.value === "" ? null : drawn[Number(chooser.value)].part;
-    boxes.forEach((box, place) => (box.hidden = parts[place] !== chosen));
-    shade();
+  const shade = () => {
+    const chosen = chooser.value === "" ? null : drawn[Number(chooser.value)];
+    chart.dataset.density = "";
+    byId("density-about").textContent = chosen ? found.density : "";
+    drawn.forEach(({ source }) => forget(source));
+    if (!chosen || (chosen.source === chosen.part.belief && !chosen.part.isOpening())) {
+      if (chosen) byId("density-about").textContent = `Known for “${chosen.part.word(...openingWord(chosen.part))}” alone.`;
+      cloud = null;
+      return draw();
+    }
+    chosen.source.cloud((points) => drawn[Number(chooser.value)] === chosen && chooser.value !== "" && paintDensity(points));
   };
-  chooser.addEventListener("change", showMenus);
+  const openingWord = (part) => {
+    const m = part.opening.findIndex((value) => value !== ANY);
+    return [m, part.opening[m]];
+  };
+  parts.forEach((part) => part.listeners.push(shade));
+  chooser.addEventListener("change", shade);
   chooseDensity = (source) => {
     const place = drawn.findIndex((one) => one.source === source);
     chooser.value = place < 0 ? "" : place;
-    showMenus();
+    shade();
   };
-  pointOnMap = (z) => {
-    const place = (axis) => {
+  placeOnMap = (z) =>
+    [0, 1].map((number) => {
+      const axis = found.plane.axes[number];
+      if (!axis) return 0;
       const length = axis.reduce((sum, value) => sum + value ** 2, 0);
-      return (axis.reduce((sum, value, d) => sum + value * (z[d] - found.plane.centre[d]), 0) / length + 1) / 2;
-    };
-    point(place(found.plane.axes[0]), found.plane.axes[1] ? place(found.plane.axes[1]) : 0.5);
-  };
+      return axis.reduce((sum, value, d) => sum + value * (z[d] - found.plane.centre[d]), 0) / length;
+    });
+  pointOnMap = (z) => point(...placeOnMap(z).map((place) => (place + 1) / 2));
   if (live && data.traversals) {
     byId("map-buttons").append(makeButton("Take it to the sliders", () => takeToSliders(latent())));
   }

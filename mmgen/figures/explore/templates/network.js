@@ -1,5 +1,22 @@
 // ---------------------------------------------------------------- networks, computed for one example at a time
 
+// Bytes of letters, four of five.
+const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%,()*+-;.=/?@^_`{|}~";
+function bytesOfLetters(text) {
+  const places = new Uint8Array(128);
+  for (let n = 0; n < LETTERS.length; n++) places[LETTERS.charCodeAt(n)] = n;
+  const found = new Uint8Array((text.length / 5) * 4);
+  for (let n = 0, at = 0; n < text.length; at += 4) {
+    let value = 0;
+    for (const end = n + 5; n < end; n++) value = value * 85 + places[text.charCodeAt(n)];
+    found[at] = value / 16777216;
+    found[at + 1] = value >>> 16;
+    found[at + 2] = value >>> 8;
+    found[at + 3] = value;
+  }
+  return found;
+}
+
 // Integers of `bits` bits in two's complement, the highest bit first.
 function unpack(packed, bits, count) {
   const levels = new Int16Array(count);
@@ -59,7 +76,27 @@ function multiply(w, x, rows, depth, columns, bias, out, down, across) {
   }
   for (let p = 0; p < columns; p++) {
     const first = p * depth;
-    for (let o = p < even ? whole : 0; o < rows; o++) {
+    let o = p < even ? whole : 0;
+    for (; o < whole; o += 4) {
+      let [a, b, c, d] = bias ? [bias[o], bias[o + 1], bias[o + 2], bias[o + 3]] : [0, 0, 0, 0];
+      let i = o * depth;
+      let j = i + depth;
+      let k = j + depth;
+      let l = k + depth;
+      for (let n = first; n < first + depth; n++) {
+        const value = x[n];
+        a += w[i++] * value;
+        b += w[j++] * value;
+        c += w[k++] * value;
+        d += w[l++] * value;
+      }
+      const at = o * down + p * across;
+      out[at] = a;
+      out[at + down] = b;
+      out[at + 2 * down] = c;
+      out[at + 3 * down] = d;
+    }
+    for (; o < rows; o++) {
       let sum = bias ? bias[o] : 0;
       for (let n = first, i = o * depth; n < first + depth; n++, i++) sum += w[i] * x[n];
       out[o * down + p * across] = sum;
@@ -103,6 +140,18 @@ const operations = {
   scale: ({ each }, [x, factor, shift], out) => () => {
     for (let n = 0, channel = 0; n < out.length; channel++) {
       for (const end = n + each; n < end; n++) out[n] = x[n] * factor[channel] + shift[channel];
+    }
+  },
+
+  // Values of each row with mean 0 and standard deviation 1.
+  normalise: ({ each, eps }, [x], out) => () => {
+    for (let first = 0; first < out.length; first += each) {
+      let [sum, squares] = [0, 0];
+      for (let n = first; n < first + each; n++) sum += x[n];
+      const mean = sum / each;
+      for (let n = first; n < first + each; n++) squares += (x[n] - mean) ** 2;
+      const factor = 1 / Math.sqrt(squares / each + eps);
+      for (let n = first; n < first + each; n++) out[n] = (x[n] - mean) * factor;
     }
   },
 
@@ -240,15 +289,24 @@ const operations = {
 };
 
 class Network {
-  constructor({ steps, sizes, output, constants, weights, numbers }) {
-    const packed = bytes(weights);
-    const exact = new Float32Array(bytes(numbers).buffer);
+  constructor(described) {
+    this.described = described;
+  }
+
+  // Unpacks the weights, when the network is first needed.
+  prepare() {
+    const { steps, sizes, output, constants, weights, numbers } = this.described;
+    const packed = bytesOfLetters(weights);
+    const exact = new Float32Array(bytesOfLetters(numbers).buffer);
     let [first, number] = [0, 0];
     const fixed = constants.map(([size, rows, bits]) => {
       if (!rows) return exact.subarray(number, (number += size));
       const levels = unpack(packed.subarray(first, (first += Math.ceil((size * bits) / 8))), bits, size);
-      const values = Float32Array.from(levels, (level, n) => level * exact[number + Math.floor(n / (size / rows))]);
-      number += rows;
+      const values = new Float32Array(size);
+      for (let n = 0; n < size; number++) {
+        const scale = exact[number];
+        for (const end = n + size / rows; n < end; n++) values[n] = levels[n] * scale;
+      }
       return values;
     });
     this.values = sizes.map((size) => new Float32Array(size));
@@ -257,9 +315,15 @@ class Network {
     this.output = this.values[output];
   }
 
+  // Where the input belongs.
+  get input() {
+    if (!this.steps) this.prepare();
+    return this.values[0];
+  }
+
   // The output, which the next call overwrites.
   run(input) {
-    this.values[0].set(input);
+    this.input.set(input);
     for (const step of this.steps) step();
     return this.output;
   }
@@ -269,11 +333,11 @@ const live = data.live && {
   decoder: new Network(data.live.decoder),
   words: data.live.words && new Network(data.live.words),
   encoder: data.live.encoder && new Network(data.live.encoder),
+  judge: data.live.judge && new Network(data.live.judge),
 };
 
-// The likeliest value of each attribute at z with its probability: [code, share] for each.
-function believe(z) {
-  const logits = live.words.run(z);
+// The likeliest value of each attribute by logits side by side, with its probability: [code, share] for each.
+function readLogits(logits) {
   let at = 0;
   return words.values.map((values) => {
     const own = logits.subarray(at, (at += values.length));
@@ -282,6 +346,7 @@ function believe(z) {
     return [own.indexOf(top), 1 / mass];
   });
 }
+const believe = (z) => readLogits(live.words.run(z));
 // The model's reading of z in words, with shares where it is not sure.
 function modelReads(z) {
   if (!live.words) return "";

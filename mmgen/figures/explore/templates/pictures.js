@@ -33,6 +33,23 @@ class Sheets {
   }
 }
 
+// Work that takes long, a little in every frame; new work of an owner takes the place of its old.
+const jobs = [];
+const FRAME = 12; // milliseconds of work in a frame
+const workOn = oncePerFrame(() => {
+  const end = performance.now() + FRAME;
+  do jobs.shift()?.action();
+  while (jobs.length && performance.now() < end);
+  if (jobs.length) workOn();
+});
+function forget(owner) {
+  for (let n = jobs.length - 1; n >= 0; n--) if (jobs[n].owner === owner) jobs.splice(n, 1);
+}
+function later(owner, action) {
+  jobs.push({ owner, action });
+  workOn();
+}
+
 let cost = 4; // milliseconds of one picture, on average
 
 // Decodes z and paints the picture at (x, y) of a canvas.
@@ -56,7 +73,6 @@ function paintPixels(canvas, pixels, x = 0, y = 0) {
 // A canvas turns from its picture into that of another z, while other canvases do so as well; each frame paints as
 // many as there is time for.
 const morphs = new Map();
-const FRAME = 12; // milliseconds of painting in a frame
 const turn = oncePerFrame(() => {
   const now = performance.now();
   const whole = Math.min(1500, Math.max(450, 6 * cost * morphs.size));
@@ -66,21 +82,25 @@ const turn = oncePerFrame(() => {
     if (part < 1) morphs.set(canvas, one); // behind the others
     canvas.z = part < 1 ? one.from.map((value, d) => value + (one.to[d] - value) * part * part * (3 - 2 * part)) : one.to;
     paint(canvas, canvas.z);
-    if (part === 1) canvas.dataset.ready = one.name;
+    if (part === 1) {
+      canvas.dataset.ready = one.name;
+      one.done();
+    }
     if (performance.now() - now > FRAME) break;
   }
   if (morphs.size) turn();
 });
-function morph(canvas, z, name) {
+function morph(canvas, z, name, done = () => {}) {
   canvas.dataset.ready = "";
   if (canvas.z && !still.matches) {
-    morphs.set(canvas, { from: canvas.z, to: z, start: performance.now(), name });
+    morphs.set(canvas, { from: canvas.z, to: z, start: performance.now(), name, done });
     return turn();
   }
   morphs.delete(canvas);
   canvas.z = z;
   paint(canvas, z);
   canvas.dataset.ready = name;
+  done();
 }
 
 // Pictures that the page decodes from their z.
@@ -120,4 +140,11 @@ function canvasFor(pictures, width = pictures.size[0], attributes = {}) {
   canvas.width = width;
   canvas.height = pictures.size[1];
   return canvas;
+}
+
+// What the judge reads off the picture of z, attribute codes; of pixels drawn in black and white where data are so.
+function judgePicture(z, next) {
+  const pixels = live.decoder.run(z);
+  const seen = data.live.binary ? pixels.map((value) => (next() < value ? 1 : 0)) : pixels.map((value) => Math.min(1, Math.max(0, value)));
+  return Uint8Array.from(readLogits(live.judge.run(seen)), ([code]) => code);
 }

@@ -4,16 +4,17 @@
   const part = parts[0];
   const find = (...kinds) => (part ? part.sources.find((source) => kinds.includes(source.kind)) : undefined);
   const believed = find("true", "own");
-  const belief = (believed?.densities && believed) ?? part?.belief;
+  const shown = (source) => source && (source.draws || source.clouds);
+  const belief = (shown(believed) && believed) || part?.belief;
   const real = find("aggregate");
   const best = find("guided") ?? real;
   const box = byId("tour");
-  const asked = () => part.words[part.row];
+  const asked = () => part.inWords();
   const right = (source) => {
     const share = /^Here (\d+) of (\d+)/.exec(source?.line.textContent ?? "");
     return share ? ` A judge finds ${share[1]} of ${share[2]} words in them.` : "";
   };
-  const steps = part && real && real.densities ? [
+  const steps = part && data.map && shown(real) ? [
     {
       at: "words",
       say: () => `You choose words, here “${asked()}”. The model knows no words when it draws: it turns a list of numbers, a code, into a picture. So the question is which codes belong to these words.`,
@@ -22,7 +23,7 @@
       at: "map",
       density: belief,
       say: () =>
-        belief && belief.place(part.row) !== undefined
+        belief && (belief !== part.belief || part.isOpening())
           ? `Each dot on this map is the code of a real picture. The shaded area is where the model believes the codes of “${asked()}” to be: codes off which it reads these words. Shade and dots are at different places. Where dots are few, hardly any real picture has such a code, so nobody taught the model what to draw there.`
           : "Each dot on this map is the code of a real picture. Most of the map has few dots or none: no real picture has such a code, so nobody ever taught the model what to draw there. Move the pointer into a gap and look at what is decoded.",
     },
@@ -42,7 +43,7 @@
   let place = -1;
 
   const go = (next) => {
-    if (next === 0 && belief === part.belief) part.choose(part.first); // the words whose belief is on the page
+    if (next === 0 && belief && belief === part.belief && !part.isOpening()) part.open(); // the words whose belief is known
     place = next;
     const step = steps[place];
     box.hidden = !step;

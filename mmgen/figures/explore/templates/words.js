@@ -1,26 +1,27 @@
 // ---------------------------------------------------------------- pictures for words
 
+const MOST_NAMED = 4; // words that were left open, under a picture
+const COUNTED = ["", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+const quoted = (text) => `'${text.replaceAll("'", `'"'"'`)}'`;
+
 class Source {
   constructor(described, number) {
     Object.assign(this, described);
     this.number = number;
+    this.draws = described.flow === null ? null : live.flows[described.flow];
     this.pictures = picturesOf(described.pictures);
+    this.size = pictureSize ?? this.pictures?.size;
     this.judged = bytes(described.judged);
-    this.places = described.rows && new Map(described.rows.map((row, place) => [row, place]));
-    this.densities = described.density && new Sheets(described.density);
-  }
-
-  // Where the answers to description `row` are; undefined where there are none.
-  place(row) {
-    return this.places ? this.places.get(row) : row;
+    this.clouds = bytes(described.clouds);
   }
 
   build(container, part) {
+    this.part = part;
     this.line = make("p", { class: "muted small" });
     this.figures = [];
     const row = make("div", { class: "pictures" });
     row.style.setProperty("--count", Math.max(4, Math.min(8, this.number)));
-    for (let n = 0; this.pictures && n < this.number; n++) {
+    for (let n = 0; (this.draws || this.pictures) && n < this.number; n++) {
       const figure = make("figure", {}, this.frame(n), make("figcaption"));
       if (part) part.twins(figure, n);
       this.figures.push(figure);
@@ -34,10 +35,10 @@ class Source {
 
   // The canvas of picture `n`; in a button that takes its z to the sliders where the page decodes it itself.
   frame(n) {
-    const canvas = canvasFor(this.pictures);
+    const canvas = canvasFor(this);
     if (!live || !data.traversals) return canvas;
     canvas.removeAttribute("role");
-    const button = makeButton(canvas, () => takeToSliders(this.pictures.latent(this.shown * this.number + n)), {
+    const button = makeButton(canvas, () => takeToSliders(this.latents[n]), {
       tabindex: n ? -1 : 0,
       title: "take it to the sliders",
     });
@@ -51,108 +52,188 @@ class Source {
     return button;
   }
 
-  // Pictures of description `row`; `asked` are its attribute codes, null where nothing is asked.
-  show(row, asked) {
-    const place = this.place(row);
-    this.shown = place;
-    let right = 0;
-    let wanted = 0;
+  // z of noise under a whole description, attribute codes.
+  latent(noise, codes) {
+    return this.draws.draw(noise, describe(codes), this.steered);
+  }
+
+  // New pictures for the wish of the part; without a part, the stored ones of no description.
+  show() {
+    const { part } = this;
+    this.latents = [];
+    this.marks = [];
+    this.line.textContent = this.verdict;
     this.figures.forEach((figure, n) => {
-      figure.hidden = place === undefined;
-      if (place === undefined) return;
       const canvas = figure.querySelector("canvas");
-      const caption = figure.querySelector("figcaption");
-      const number = place * this.number + n;
-      this.pictures.draw(canvas, number);
-      const label = [`picture ${n + 1} of ${this.name}`];
-      let wrong = false;
-      caption.textContent = "";
-      if (this.judged) {
-        const width = words.names.length;
-        const seen = this.judged.subarray(number * width, (number + 1) * width);
-        const compared = asked ? [...asked.keys()].filter((a) => asked[a] !== UNKNOWN) : [];
-        const differ = compared.filter((a) => asked[a] !== seen[a]);
-        const own = compared.filter((a) => !told.includes(a));
-        wanted += own.length;
-        right += own.filter((a) => asked[a] === seen[a]).length;
-        wrong = differ.length > 0;
-        if (wrong) caption.replaceChildren("✗ ", ...unbroken(differ.map((a) => valueOf(a, seen[a]))));
-        else if (compared.length) caption.textContent = "✓";
-        label.push(`judge reads ${reading(seen)}`);
-        if (compared.length) label.push(wrong ? "not as asked" : "as asked");
+      forget(figure);
+      if (this.draws) {
+        const whole = part.complete(n);
+        this.say(figure, n, whole, null);
+        canvas.dataset.ready = "";
+        later(figure, () => {
+          const z = this.latent(part.noise(n), part.codes(whole));
+          this.latents[n] = z;
+          morph(canvas, z, String(n), () => later(figure, () => this.judge(figure, n, whole)));
+        });
+        return;
       }
-      figure.classList.toggle("wrong", wrong);
-      (canvas.closest("button") ?? canvas).setAttribute("aria-label", label.join(": "));
+      const row = part ? part.storedRow(n) : 0;
+      const number = row * this.number + n;
+      this.pictures.draw(canvas, number);
+      if (live) this.latents[n] = this.pictures.latent(number);
+      const width = words ? words.names.length : 0;
+      const seen = this.judged && this.judged.subarray(number * width, (number + 1) * width);
+      this.say(figure, n, part ? [...part.descriptions.row(row)] : null, seen);
     });
+  }
+
+  judge(figure, n, whole) {
+    if (!live.judge) return;
+    const seen = judgePicture(this.latents[n], randomStream(data.seed, "pixels", this.part.draw, n));
+    this.say(figure, n, whole, seen);
+  }
+
+  // What stands under a picture of a whole description: what the judge reads, and the words that were left open.
+  say(figure, n, whole, seen) {
+    const { part } = this;
+    const caption = figure.querySelector("figcaption");
+    const canvas = figure.querySelector("canvas");
+    const label = [`picture ${n + 1} of ${this.name}`];
+    const asked = part ? part.codes(part.wish.chosen) : null;
+    const drawn = part && whole ? part.leftOpen(whole) : [];
     const said = [];
-    if (place === undefined) said.push("Guidance needs words to hold to: choose some.");
-    if (wanted) said.push(`Here ${right} of ${wanted} words right`);
-    if (this.verdict) said.push(this.verdict);
-    this.line.textContent = said.join("; ");
+    let wrong = false;
+    if (seen) {
+      const compared = asked ? [...asked.keys()].filter((a) => asked[a] !== UNKNOWN) : [];
+      const differ = compared.filter((a) => asked[a] !== seen[a]);
+      const own = compared.filter((a) => !told.includes(a));
+      wrong = differ.length > 0;
+      this.marks[n] = [own.filter((a) => asked[a] === seen[a]).length, own.length];
+      if (wrong) said.push("✗ ", ...unbroken(differ.map((a) => valueOf(a, seen[a]))));
+      else if (compared.length) said.push("✓");
+      label.push(`judge reads ${reading(seen)}`);
+      if (compared.length) label.push(wrong ? "not as asked" : "as asked");
+    }
+    if (drawn.length) label.push(`drawn as ${drawn.join(", ")}`);
+    if (!wrong && drawn.length && drawn.length <= MOST_NAMED) said.push(" ", ...unbroken(drawn));
+    caption.replaceChildren(...said);
+    figure.classList.toggle("wrong", wrong);
+    (canvas.closest("button") ?? canvas).setAttribute("aria-label", label.join(": "));
+    const [right, wanted] = this.marks.reduce(([r, w], [one, two]) => [r + one, w + two], [0, 0]);
+    this.line.textContent = [wanted ? `Here ${right} of ${wanted} words right` : "", this.verdict].filter(Boolean).join("; ");
+  }
+
+  // Places on the map of draws for the wish, as contours() takes them; `renew` is called again when there are more.
+  cloud(renew) {
+    const { part } = this;
+    if (!this.draws) {
+      const size = this.clouds.length / part.held;
+      return renew(part.shares(part.held).flatMap((share, row) =>
+        share ? fromBytes(this.clouds.subarray(row * size, (row + 1) * size)).map(([x, y]) => [x, y, share, row]) : [],
+      ));
+    }
+    const points = [];
+    const more = (n) => {
+      const row = pick(part.mixture, randomStream(data.seed, "words of the map", n)());
+      const codes = part.codes(part.descriptions.complete(part.wish, row));
+      points.push([...placeOnMap(this.latent(part.noise(n, "map", 0), codes)), 1, row]);
+      if (n + 1 < CLOUD) later(this, () => more(n + 1));
+      if ([CLOUD / 4, CLOUD].includes(n + 1)) renew(points);
+    };
+    forget(this);
+    later(this, () => more(0));
   }
 }
+const CLOUD = 160; // draws of a cloud
 
-// The density of codes from which the model reads one description's words, where no posterior on the page is fitted to it.
+// Places on the map that are written in bytes.
+function fromBytes(levels) {
+  const at = (byte) => ((2 * byte) / 255 - 1) * data.map.around;
+  return Array.from({ length: levels.length / 2 }, (_, n) => [at(levels[2 * n]), at(levels[2 * n + 1])]);
+}
+
+// Where the model reads the opening words off z, where no posterior on the page is fitted to it.
 class Belief {
-  constructor({ density, outside }, row) {
-    Object.assign(this, { plain: "what the model believes", name: "p(z|y)", kind: "true", row, outside, figures: [] });
-    this.densities = new Sheets(density);
+  constructor(places, part) {
+    Object.assign(this, { plain: "what the model believes", name: "p(z|y)", kind: "true", part });
+    this.clouds = bytes(places);
   }
 
-  place(row) {
-    return row === this.row ? 0 : undefined;
+  cloud(renew) {
+    if (this.part.isOpening()) renew(fromBytes(this.clouds).map(([x, y]) => [x, y, 1, 0]));
   }
 }
 
-const quoted = (text) => `'${text.replaceAll("'", `'"'"'`)}'`;
-
-// Descriptions of one kind: menus, which may stand in several places, and the posteriors that answer.
+// Descriptions of one kind: words that can be chosen or excluded, and the posteriors that answer.
 class Part {
   constructor(described, place) {
     Object.assign(this, described);
     this.id = place;
-    this.asked = bytes(described.asked);
-    this.rowOf = new Map(this.keys.map((key, row) => [key.join(), row]));
-    this.sources = described.sources.map((source) => new Source(source, data.number));
-    this.belief = described.belief && new Belief(described.belief, this.first);
-    this.row = this.first;
-    this.sets = [];
+    this.descriptions = new Descriptions(described.rows, described.counts);
+    this.draw = 0;
+    this.wish = { ...this.emptyWish(), chosen: [...described.opening] };
     this.listeners = [];
+    this.sources = described.sources.map((source) => new Source(source, data.number));
+    this.belief = described.belief && new Belief(described.belief, this);
   }
 
-  // One set of menus; all sets show the same choice.
-  menusInto(container) {
-    const selects = this.menus.map((menu, place) => {
-      const select = make("select", { "data-menu": menu.name });
-      if (menu.any) select.append(new Option("any", ANY));
-      menu.values.forEach((word, value) => select.append(new Option(word, value)));
-      select.addEventListener("change", () => {
-        const key = this.keys[this.row].slice();
-        key[place] = Number(select.value);
-        this.choose(this.rowOf.get(key.join()) ?? this.row);
-      });
-      container.append(make("label", {}, menu.name, select));
-      return select;
-    });
-    this.sets.push(selects);
+  emptyWish() {
+    return { chosen: this.menus.map(() => ANY), excluded: this.menus.map(() => new Set()) };
   }
 
-  // Values that lead to no description of this page cannot be chosen.
-  refresh(selects) {
-    const key = this.keys[this.row];
-    selects.forEach((select, place) => {
-      for (const option of select.options) {
-        const other = key.slice();
-        other[place] = Number(option.value);
-        option.disabled = !this.rowOf.has(other.join());
-      }
-      select.value = key[place];
-    });
+  // The words with which the page opens.
+  open() {
+    this.wish = { ...this.emptyWish(), chosen: [...this.opening] };
+    this.choose();
   }
 
-  codes() {
-    const width = words ? words.names.length : 0;
-    return this.asked.subarray(this.row * width, (this.row + 1) * width);
+  isOpening() {
+    return this.wish.chosen.every((value, m) => value === this.opening[m]) && !this.wish.excluded.some((set) => set.size);
+  }
+
+  // Shares of the first descriptions in the mixture that the wish asks for.
+  shares(count) {
+    return this.descriptions.shares(this.wish, count);
+  }
+
+  // The noise of picture `n` of the present draw.
+  noise(n, purpose = "picture", draw = this.draw) {
+    return gaussian(randomStream(data.seed, purpose, draw, n), live.flows[0].shift.length);
+  }
+
+  // A number from 0 to 1 that decides the words of picture `n` that are left open; those of all pictures are spread.
+  uniform(n) {
+    const places = Array.from({ length: data.number }, (_, place) => [randomStream(data.seed, "order", this.draw, place)(), place]);
+    const order = places.sort(([one], [other]) => one - other).findIndex(([, place]) => place === n);
+    return (order + randomStream(data.seed, "words", this.draw, n)()) / data.number;
+  }
+
+  // A whole description, a value for each menu, for picture `n` of a flow.
+  complete(n) {
+    return this.descriptions.complete(this.wish, pick(this.mixture, this.uniform(n)));
+  }
+
+  // The stored description of which picture `n` is shown.
+  storedRow(n) {
+    return pick(this.storedMixture, this.uniform(n));
+  }
+
+  // Attribute codes of a value for each menu.
+  codes(values) {
+    const codes = new Uint8Array(words ? words.names.length : 0).fill(UNKNOWN);
+    this.menus.forEach(({ attribute }, m) => attribute >= 0 && values[m] !== ANY && (codes[attribute] = values[m]));
+    return codes;
+  }
+
+  // A value of a menu in words.
+  word(m, value) {
+    const { attribute, values } = this.menus[m];
+    return attribute >= 0 ? valueOf(attribute, value) : values[value];
+  }
+
+  // The words of a whole description that the wish leaves open.
+  leftOpen(whole) {
+    return whole.flatMap((value, m) => (this.wish.chosen[m] !== ANY || value === ANY ? [] : [this.word(m, value)]));
   }
 
   // Pictures with the same number come from the same noise: whichever is looked at, its twins are marked.
@@ -162,74 +243,182 @@ class Part {
     for (const event of ["pointerleave", "focusout"]) figure.addEventListener(event, mark(false));
   }
 
-  choose(row, address = true) {
-    this.row = row;
-    this.sets.forEach((selects) => this.refresh(selects));
-    this.sources.forEach((source) => source.show(row, this.codes()));
-    if (this.start) this.start.value = this.starts.includes(row) ? row : "";
-    this.says.textContent = this.words[row];
+  inWords() {
+    const said = this.wish.chosen.flatMap((value, m) => [
+      ...(value === ANY ? [] : [this.word(m, value)]),
+      ...[...this.wish.excluded[m]].map((other) => `not ${this.word(m, other)}`),
+    ]);
+    return said.join(", ") || "anything";
+  }
+
+  // The wish as mmgen sample reads it.
+  typed() {
+    const { chosen, excluded } = this.wish;
+    if (this.captions && chosen.every((value) => value !== ANY)) {
+      const row = Array.from({ length: this.descriptions.length }, (_, n) => n).find((n) => this.descriptions.row(n).every((value, m) => value === chosen[m]));
+      if (row !== undefined) return this.captions[row];
+    }
+    const pair = (m, value) => {
+      const word = this.menus[m].values[value];
+      return `${this.menus[m].name}=${/^[^\s,;'"\\()]+$/.test(word) ? word : quoted(word)}`;
+    };
+    const pairs = chosen.flatMap((value, m) => [
+      ...(value === ANY ? [] : [pair(m, value)]),
+      ...[...excluded[m]].map((other) => `NOT ${pair(m, other)}`),
+    ]);
+    return pairs.join(" ") || "anything";
+  }
+
+  // New pictures after a change of the wish or of the noise.
+  choose(address = true) {
+    this.mixture = this.shares(this.descriptions.trained || this.descriptions.length);
+    this.storedMixture = this.held ? this.shares(this.held) : [];
+    this.chips.forEach((refresh) => refresh());
+    this.sources.forEach((source) => source.show());
+    this.says.textContent = this.inWords();
+    this.explain();
     this.commands.textContent = this.sources
-      .filter((source) => source.place(row) !== undefined)
       .map((source) => {
         const guidance = source.guidance ? ` --guidance ${source.guidance}` : "";
-        const given = `--posterior ${source.posterior}${guidance} --given ${quoted(this.words[row])}`;
-        return `mmgen sample ${quoted(source.file)} ${given} -n ${data.number} --seed ${data.seed} -o pictures.png`;
+        const given = `--posterior ${source.posterior}${guidance} --given ${quoted(this.typed())}`;
+        return `mmgen sample ${quoted(source.file)} ${given} -n ${data.number} -o pictures.png`;
       })
       .join("\n");
     this.listeners.forEach((listener) => listener());
     if (address) this.writeAddress();
   }
 
-  // The chosen words as #digit=3&scale=big.
+  // How the pictures are drawn: by one whole description or by a mixture of several.
+  explain() {
+    const whole = this.wish.chosen.every((value) => value !== ANY);
+    const several = this.mixture.filter((share) => share).length;
+    const seen = this.descriptions.has(this.wish);
+    const from = `${several.toLocaleString("en")} whole description${several === 1 ? "" : "s"} of the training pictures`;
+    if (whole) this.mixed.textContent = seen ? "" : "No training picture has these words together.";
+    else if (!this.descriptions.trained) this.mixed.textContent = "";
+    else if (seen) this.mixed.textContent = `A mixture of ${from}, by their shares.`;
+    else this.mixed.textContent = `No training picture has these words together; the open ones are those of ${from} that have most of them.`;
+  }
+
+  // The wish as #digit=3&NOT+scale=big, and the number of the draw.
   writeAddress() {
-    const chosen = new URLSearchParams();
-    this.menus.forEach(({ name, values }, place) => {
-      const value = this.keys[this.row][place];
-      if (value !== ANY) chosen.set(name, values[value]);
+    const parameters = new URLSearchParams();
+    this.menus.forEach(({ name, values }, m) => {
+      if (this.wish.chosen[m] !== ANY) parameters.append(name, values[this.wish.chosen[m]]);
+      for (const other of this.wish.excluded[m]) parameters.append(`NOT ${name}`, values[other]);
     });
+    if (this.draw) parameters.append(".draw", this.draw);
+    this.between?.write(parameters);
     try {
-      history.replaceState(null, "", `#${chosen}`);
+      history.replaceState(null, "", `#${parameters}`);
     } catch {
       // Some browsers keep the address of a file as it is.
     }
   }
 
-  // The description in the address; undefined where it names no menu, or words that this page does not hold.
-  rowOfAddress() {
-    const chosen = new URLSearchParams(location.hash.slice(1, 4000));
-    if (!this.menus.some(({ name }) => chosen.has(name))) return undefined;
-    const usual = this.keys[this.first];
-    const key = this.menus.map(({ name, values, any }, place) => {
-      const value = chosen.has(name) ? values.indexOf(chosen.get(name)) : any ? ANY : usual[place];
-      return value >= 0 || !chosen.has(name) ? value : usual[place];
+  // Takes the wish from the address; returns whether it names a menu of this part.
+  readAddress() {
+    const parameters = new URLSearchParams(location.hash.slice(1, 4000));
+    if (!this.menus.some(({ name }) => parameters.has(name) || parameters.has(`NOT ${name}`))) return false;
+    this.wish = this.emptyWish();
+    this.menus.forEach(({ name, values }, m) => {
+      this.wish.chosen[m] = parameters.has(name) ? values.indexOf(parameters.get(name)) : ANY;
+      const others = parameters.getAll(`NOT ${name}`).map((word) => values.indexOf(word));
+      others.filter((value) => value !== ANY && value !== this.wish.chosen[m]).slice(0, values.length - 1).forEach((value) => this.wish.excluded[m].add(value));
     });
-    return this.rowOf.get(key.join());
+    this.draw = Math.max(0, Math.trunc(Number(parameters.get(".draw"))) || 0);
+    this.between?.read(parameters);
+    return true;
+  }
+
+  // One press chooses a word, the next excludes it, the third leaves it open; at least one value of a menu remains.
+  press(m, value) {
+    const { chosen, excluded } = this.wish;
+    if (chosen[m] === value) {
+      chosen[m] = ANY;
+      if (excluded[m].size + 1 < this.menus[m].values.length) excluded[m].add(value);
+    } else if (!excluded[m].delete(value)) {
+      chosen[m] = value;
+    }
+    this.choose();
+  }
+
+  buildWords(container) {
+    this.chips = this.menus.flatMap(({ name, values }, m) => {
+      const box = make("fieldset", { class: "words", "data-menu": name }, make("legend", {}, name));
+      container.append(box);
+      return values.map((word, value) => {
+        const not = make("span", { class: "not" }, "not ");
+        const button = makeButton(not, () => this.press(m, value), { "aria-pressed": false });
+        button.append(make("span", {}, word));
+        box.append(button);
+        return () => {
+          const out = this.wish.excluded[m].has(value);
+          not.hidden = !out;
+          button.classList.toggle("out", out);
+          button.setAttribute("aria-pressed", out || this.wish.chosen[m] === value);
+        };
+      });
+    });
+  }
+
+  atRandom() {
+    this.wish = this.emptyWish();
+    const row = this.descriptions.row(pick(this.shares(this.descriptions.trained || this.descriptions.length), Math.random()));
+    const places = [...row.keys()].filter((m) => row[m] !== ANY).sort(() => Math.random() - 0.5);
+    places.slice(0, 1 + Math.floor(Math.random() * places.length)).forEach((m) => (this.wish.chosen[m] = row[m]));
+    this.choose();
   }
 
   build(container) {
-    const menus = make("div", { class: "menus", role: "group", "aria-label": "Words" });
-    if (this.starts.length) {
-      this.start = make("select");
-      this.start.append(new Option("–", ""));
-      this.starts.forEach((row) => this.start.append(new Option(this.words[row], row)));
-      this.start.addEventListener("change", () => this.start.value && this.choose(Number(this.start.value)));
-      menus.append(make("label", {}, "begin with", this.start));
-    }
-    this.menusInto(menus);
-    menus.append(makeButton("At random", () => this.choose(Math.floor(Math.random() * this.keys.length))));
-    const none = this.rowOf.get(this.menus.map(() => ANY).join());
-    if (none !== undefined) menus.append(makeButton("Anything", () => this.choose(none)));
+    const menus = make("div", { class: "choices", role: "group", "aria-label": "Words" });
+    this.buildWords(menus);
     this.says = make("p", { class: "says", "aria-live": "polite" });
+    this.mixed = make("p", { class: "muted small" });
     this.commands = make("code");
     this.commands.style.whiteSpace = "pre-wrap";
-    container.append(menus);
+    const buttons = make("div", { class: "buttons" },
+      makeButton(`Draw ${COUNTED[data.number] ?? data.number} more`, () => {
+        this.draw += 1;
+        this.choose();
+      }, { class: "main" }),
+      makeButton("At random", () => this.atRandom()),
+      makeButton("Anything", () => {
+        this.wish = this.emptyWish();
+        this.choose();
+      }),
+      ...linkControls(() => this.writeAddress()),
+    );
+    const how = make("p", { class: "muted small" }, "Press a word to ask for it, again to exclude it, and once more to leave it open.");
     const sources = make("div", { class: "sources" });
-    container.append(this.says, sources);
+    container.append(menus, how, buttons, this.says, this.mixed, sources);
     this.sources.forEach((source) => source.build(sources, this));
-    container.append(make("details", {}, make("summary", {}, "Draw these yourself"), this.commands));
+    const drawing = this.sources.find((source) => source.draws);
+    if (drawing) this.between = new Between(this, drawing, container);
+    container.append(make("details", {}, make("summary", {}, "Draw such pictures yourself"), this.commands));
     if (this.selection) container.append(make("p", { class: "muted small" }, this.selection));
-    this.choose(this.rowOfAddress() ?? this.first, false);
+    this.readAddress();
+    this.choose(false);
   }
+}
+
+// A button that copies the address of what is seen, and the address itself where a browser does not let it.
+function linkControls(write) {
+  const said = make("span", { class: "muted small", "aria-live": "polite" });
+  const field = make("input", { readonly: "", "aria-label": "Link to this", hidden: "" });
+  const button = makeButton("Link to this", async () => {
+    write();
+    field.value = location.href;
+    try {
+      await navigator.clipboard.writeText(location.href);
+      said.textContent = "Copied.";
+    } catch {
+      field.hidden = false;
+      field.select();
+      said.textContent = "Copy it from here.";
+    }
+  });
+  return [button, field, said];
 }
 
 const parts = data.parts.map((described, place) => new Part(described, place));
@@ -237,38 +426,4 @@ byId("remark").textContent = data.remark;
 if (live && data.traversals) {
   byId("hint").textContent =
     "Pictures below each other come from the same noise: point at one, and its twins light up. Press one to take it to the sliders.";
-}
-for (const part of parts) {
-  const box = make("div", { class: "part" });
-  byId("parts").append(box);
-  part.build(box);
-}
-addEventListener("hashchange", () => {
-  for (const part of parts) {
-    const row = part.rowOfAddress();
-    if (row !== undefined && row !== part.row) part.choose(row, false);
-  }
-});
-// Links to sections leave the words in the address.
-for (const link of document.querySelectorAll("nav a[href^='#']")) {
-  link.addEventListener("click", (event) => {
-    event.preventDefault();
-    const section = byId(link.getAttribute("href").slice(1));
-    section.scrollIntoView({ behavior: still.matches ? "auto" : "smooth" });
-    section.tabIndex = -1;
-    section.focus({ preventScroll: true });
-  });
-}
-if (!parts.length) {
-  const hint = "Nothing here reads words: fit something to descriptions with mmgen fit-aggregate, and name its file as well.";
-  byId("parts").append(make("p", { class: "notice" }, hint));
-}
-if (data.references.length) {
-  const sources = make("div", { class: "sources" });
-  byId("references").append(make("p", { class: "muted" }, "For comparison, drawn without words:"), sources);
-  for (const described of data.references) {
-    const source = new Source(described, data.number);
-    source.build(sources);
-    source.show(0, null);
-  }
 }
