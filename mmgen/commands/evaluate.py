@@ -194,7 +194,8 @@ class Evaluate(Completing, Stage["Scores"]):
     def _model(self) -> "TrainedModel":
         from mmgen.generation import load
 
-        loaded = load(self._model_path, self.device).completing(self.complete)
+        loaded = load(self._model_path, self.device)
+        loaded = loaded if self.complete else loaded.completing(False)
         for text in loaded.notices:
             self.watch.say(text)
         return loaded

@@ -56,9 +56,6 @@ class Completions:
         attributes: Names and values of the attributes.
         text: Captions that spell the attributes, which then are part of whole descriptions; None without.
 
-    Raises:
-        UsageError: There are no descriptions.
-
     Example:
         >>> info = AttributesDescription(names=("shape", "hue"), values=(("star", "moon"), ("red", "blue")))
         >>> known = Completions(np.array([[0, 0], [0, 1], [1, 1]], np.uint8), np.array([1, 3, 4]), info)
@@ -79,11 +76,6 @@ class Completions:
         if self.text is not None:
             spelled = (rows[:, [attributes.names.index(slot) for slot in self.text.slots]] != UNKNOWN).all(1)
             rows, counts = rows[spelled], counts[spelled]
-        if not len(rows):
-            raise UsageError(
-                "no training example has a description, by which words that are left open could be completed; give "
-                "every word, or use --no-complete"
-            )
         self.rows, self.counts = rows, counts
 
     @classmethod
@@ -94,8 +86,8 @@ class Completions:
         return cls(*distinct_descriptions(codes), attributes, text)
 
     def is_open(self, codes: NDArray[np.uint8], expression: Expression | None = None) -> bool:
-        """Return True if a description [A] leaves words open, so that there is something to complete."""
-        return expression is not None or bool((codes == UNKNOWN).any())
+        """Return True if a description [A] leaves words open that training descriptions can complete."""
+        return expression is not None or (bool(len(self.rows)) and bool((codes == UNKNOWN).any()))
 
     def probabilities(self, codes: NDArray[np.uint8], expression: Expression | None = None) -> NDArray[np.float64]:
         """Return the share of each training description among those that agree with a part, float64 [N].

@@ -10,6 +10,8 @@ import torch
 import mmgen
 from mmgen.artifacts import read_checkpoint, read_header
 from mmgen.artifacts.samples import read_samples
+from mmgen.generation.descriptions import parse_descriptions
+from mmgen.generation.draws import draw
 from mmgen.results.score import read_scores
 from tests.conftest import Call
 from tests.program import mmgen as program
@@ -45,7 +47,9 @@ def test_the_model_is_loaded_with_the_sharpener(made: Path) -> None:
     assert sharp.sharpener is not None and sharp.path == plain.path
     before, after = (model.sample("colour_1=red", n=4, seed=3) for model in (plain, sharp))
     assert before.shape == after.shape and not torch.allclose(before, after)
-    described = sharp.describe("colour_1=red").repeat(4)
+    completed = draw(sharp, parse_descriptions(sharp, ["colour_1=red"]), 4, posterior="aggregate", seed=3).completed
+    assert completed is not None and (completed != 255).all()
+    described = sharp.completions.batch(completed[0])
     torch.testing.assert_close(
         sharp.sharpener.network(before, described), after, atol=2e-3, rtol=0
     )  # in bf16 here or there
