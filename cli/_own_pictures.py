@@ -23,6 +23,8 @@ __all__ = [
     "Sizes",
     "check_folder_is_unused",
     "check_options",
+    "format_own_script",
+    "format_shell_script",
     "frequent_descriptions",
     "given_counts",
     "larger_command",
@@ -285,7 +287,7 @@ def check_folder_is_unused(folder: Path, planned: "Sequence[Stage]", survey: "Su
     """Refuse an output folder that has a file of another command or of another plan."""
     from mmgen.core.parsing import MalformedError, read_text
 
-    path, text = folder / COMMAND_FILE, _format_shell_script(planned, survey)
+    path, text = folder / COMMAND_FILE, format_own_script(planned, survey)
     if path.exists():
         try:
             same = read_text(path) == text
@@ -307,11 +309,17 @@ def write_commands(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -
     from mmgen.artifacts import write_text_atomic
 
     if not (folder / COMMAND_FILE).exists():
-        write_text_atomic(folder / COMMAND_FILE, _format_shell_script(planned, survey))
+        write_text_atomic(folder / COMMAND_FILE, format_own_script(planned, survey))
 
 
-def _format_shell_script(planned: "Sequence[Stage]", survey: "Survey") -> str:
+def format_own_script(planned: "Sequence[Stage]", survey: "Survey") -> str:
+    """Return the commands as a script, which names its pictures by a hash."""
+    return format_shell_script(planned, f"pictures and table: sha256 {survey.sha256}")
+
+
+def format_shell_script(planned: "Sequence[Stage]", about: str) -> str:
+    """Return the commands as a script for a shell, with a comment on top."""
     from mmgen.experiments import comment_lines
 
-    lines = ["#!/bin/sh", *comment_lines(f"pictures and table: sha256 {survey.sha256}"), "set -eu"]
+    lines = ["#!/bin/sh", *comment_lines(about), "set -eu"]
     return "\n".join([*lines, *(stage.command_line for stage in planned), ""])

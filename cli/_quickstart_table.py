@@ -29,10 +29,10 @@ PLAIN, PLAIN_FILE = "plain conditional VAE", "plain-cvae"
 Columns = Sequence[tuple[str, int]]
 """Columns of the table: a metric and the number of given words."""
 
-COLUMNS: Columns = (("correctness", 4), ("correctness", 3), ("coverage", 3), ("recall", 3))
+COLUMNS: Columns = (("correctness", 4), ("correctness", 3), ("coverage", 3), ("recall", 3), ("agreement", 3))
 _COMPARED = (("correctness", 4), ("coverage", 3), ("recall", 3))
 _POOLED = "pooled"  # recall of all descriptions together, which is no column
-_PIXELS = "pixels"  # copies by pixels, which are in the rows of all judges
+_PIXELS = "pixels"  # copies by pixels, which are in the rows of all judges, as agreement is
 
 _Row = list[Score | None]
 
@@ -46,15 +46,18 @@ def read_scores(path: Path) -> list[Score]:
 
 
 def choose_columns(scores: Sequence[Score]) -> Columns:
-    """Choose columns: correctness with the three largest numbers of given words, coverage with two, others with one."""
+    """Choose columns: correctness with the two largest numbers of given words, agreement with the smallest, where most
+    words are open, and the others with the largest that they have.
+    """
 
     def numbers(metric: str) -> list[int]:
         return sorted({s.given for s in scores if s.metric == metric and s.given}, reverse=True)
 
     return [
-        *(("correctness", given) for given in numbers("correctness")[:3]),
-        *(("coverage", given) for given in numbers("coverage")[:2]),
-        *((metric, given) for metric in ("recall", "copies") for given in numbers(metric)[:1]),
+        *(("correctness", given) for given in numbers("correctness")[:2]),
+        *((metric, given) for metric in ("coverage", "recall") for given in numbers(metric)[:1]),
+        *(("agreement", given) for given in numbers("agreement")[-1:]),
+        *(("copies", given) for given in numbers("copies")[:1]),
     ]
 
 
@@ -64,16 +67,24 @@ def _group_scores(scores: Sequence[Score], columns: Columns) -> dict[str, dict[s
     families = {score.family for score in scores if score.posterior == "aggregate" and score.family}
     names = {id(score): _row_name(score, several_families=len(families) > 1) for score in scores}
     for score, judge in zip(scores, classifier_names(scores), strict=True):
-        if score.metric == "copies":
+        if _of_all_judges(score) is not None:
             continue
         row = rows.setdefault(names[id(score)], {}).setdefault(judge, [None] * len(columns))
         if (score.metric, score.given) in columns and score.protocol != _POOLED:
             row[columns.index((score.metric, score.given))] = score
     for score in scores:
-        if score.metric == "copies" and score.protocol == _PIXELS and (score.metric, score.given) in columns:
+        if _of_all_judges(score) and (score.metric, score.given) in columns:
             for row in rows.get(names[id(score)], {}).values():
                 row[columns.index((score.metric, score.given))] = score
     return rows
+
+
+def _of_all_judges(score: Score) -> bool | None:
+    """Return whether a score of copies or agreement is the one that stands in the rows of all judges; None for others.
+    """
+    if score.metric not in ("copies", "agreement"):
+        return None
+    return score.protocol == _PIXELS or score.quantity == "agreement"
 
 
 def _row_name(score: Score, several_families: bool) -> str:
@@ -95,13 +106,13 @@ def _format_cell(score: Score | None) -> "Cell":
 
 
 def _real_picture_cells(rows: dict[str, dict[str, _Row]], judge: str, columns: Columns) -> "list[Cell]":
-    """Return a classifier's row for real pictures: its accuracy, and recall and copies of held-out ones."""
+    """Return a classifier's row for real pictures: its accuracy, and recall, agreement and copies of held-out ones."""
     cells: list[Cell] = [""] * len(columns)
     for row in (by_judge[judge] for by_judge in rows.values() if judge in by_judge):
         for place, score in enumerate(row):
             if (
                 score is not None
-                and score.metric in ("recall", "copies")
+                and score.metric in ("recall", "copies", "agreement")
                 and isinstance(score.details.get("ceiling"), float)
             ):
                 cells[place] = Number(score.details["ceiling"], score.details.get("ceiling_stderr"), "%")

@@ -1,10 +1,12 @@
 """Runs of an experiment's stages: each starts as soon as its inputs exist, several at once or one by one."""
 
 import os
+import re
 import socket
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager, nullcontext
@@ -33,6 +35,8 @@ _REMARKS = {
 }
 _THREADS, _WORKERS = "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"
 _LEAST_WIDTH = 20  # columns for a command's messages beside its number
+_PURPOSE = re.compile("[:,]")  # what ends the beginning of a stage's purpose
+_KEPT = 40  # messages of a command that are printed if it fails, where they are not printed as they come
 _RELAY_SECONDS = 5.0  # seconds to wait for the last messages of a command that has ended
 
 
@@ -54,7 +58,9 @@ def choose_job_count(requested: int | None) -> int:
     return requested or min(2, joblib.cpu_count())
 
 
-def run_stages(stages: Sequence[Stage], folder: Path, jobs: int = 1, run_name: str = RUN_NAME) -> bool:
+def run_stages(
+    stages: Sequence[Stage], folder: Path, jobs: int = 1, run_name: str = RUN_NAME, *, verbose: bool = True
+) -> bool:
     """Run every stage whose output file is missing, on this machine; return whether any stage ran.
 
     Args:
@@ -62,8 +68,9 @@ def run_stages(stages: Sequence[Stage], folder: Path, jobs: int = 1, run_name: s
         folder: Folder of the run, in which the commands run.
         jobs: Number of commands at a time.
         run_name: Noun for the run in errors.
+        verbose: Whether commands and their messages are printed, or one line for each command when it has ended.
     """
-    return _LocalRunner(stages, folder, jobs, run_name).run()
+    return _LocalRunner(stages, folder, jobs, run_name, verbose).run()
 
 
 def run_stage(
@@ -139,6 +146,7 @@ class StageRunner(ABC):
     """Base of runners, which start each stage of an experiment as soon as its input files exist."""
 
     location = ""
+    verbose = True
 
     def __init__(self, stages: Sequence[Stage], folder: Path) -> None:
         self.stages, self.folder = stages, folder
@@ -164,6 +172,10 @@ class StageRunner(ABC):
         """Return whether another stage may start now."""
         return True
 
+    def must_wait(self, stage: Stage) -> bool:
+        """Return whether a stage, and all after it, must wait for those that are running."""
+        return False
+
     def run(self) -> bool:
         """Run all stages, and return whether any had to run."""
         try:
@@ -185,16 +197,32 @@ class StageRunner(ABC):
             read = [file for file in stage.possible_inputs if file in earlier]
             if not self.finished.issuperset(read):
                 continue
+            if self.must_wait(stage):
+                return
             self.left.remove(place)
             state = stage_state(stage, self.folder, earlier)
-            remarks = [_REMARKS.get(state, "").format(stage.makes), "" if state == "done" else self.location]
-            remark = ", ".join(filter(None, remarks))
-            suffix = f" ({remark})" if remark else ""
-            say(f"\n[{place + 1}/{len(self.stages)}] {stage.why}{suffix}\n$ {stage.command_line}")
+            if not self.verbose:
+                if state == "done":
+                    self._say_end(place, f"{stage.makes} is there")
+            else:
+                self._say_start(place, state)
             if state == "done":
                 self.finished.add(stage.makes)
             else:
                 self.running[self.submit_stage(place, earlier, read)] = place
+
+    def _say_start(self, place: int, state: str) -> None:
+        """Print a stage that starts, with its command."""
+        stage = self.stages[place]
+        remarks = [_REMARKS.get(state, "").format(stage.makes), "" if state == "done" else self.location]
+        remark = ", ".join(filter(None, remarks))
+        suffix = f" ({remark})" if remark else ""
+        say(f"\n[{place + 1}/{len(self.stages)}] {stage.why}{suffix}\n$ {stage.command_line}")
+
+    def _say_end(self, place: int, what: str) -> None:
+        """Print what a stage has made; without ``verbose`` after the beginning of its purpose."""
+        purpose = "" if self.verbose else f"{_PURPOSE.split(self.stages[place].why)[0]}: "
+        say(f"[{place + 1}/{len(self.stages)}] {purpose}{what}")
 
     def _record_finished_stage(self, future: Any) -> None:
         place = self.running.pop(future)
@@ -208,24 +236,22 @@ class StageRunner(ABC):
         self.ran = True
         self.finished.add(stage.makes)
         took = "was made by another process" if stage_run.seconds is None else f"took {stage_run.seconds:,.0f} s"
-        say(
-            f"[{place + 1}/{len(self.stages)}] {stage.makes} {took}"
-            + (f" on {stage_run.host}" if self.location else "")
-        )
+        self._say_end(place, f"{stage.makes} {took}" + (f" on {stage_run.host}" if self.location else ""))
 
 
 class _LocalRunner(StageRunner):
     """Runner of stages on this machine, with a thread and a process for each command."""
 
-    def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, run_name: str) -> None:
+    def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, run_name: str, verbose: bool = True) -> None:
         super().__init__(stages, folder)
-        self.run_name = run_name
+        self.run_name, self.verbose = run_name, verbose
         self.jobs = max(1, min(choose_process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages)))
         self.environment: dict[str, str] = {}
         if self.jobs > 1:
             check_open_files(self.jobs, "--jobs")
             share = str(max(1, joblib.cpu_count() // self.jobs))
             self.environment = {name: os.environ.get(name) or share for name in (_THREADS, _WORKERS)}
+        if self.jobs > 1 or not verbose:
             self.environment |= {"NO_COLOR": "1", "FORCE_COLOR": ""}  # its messages go through a pipe
             if (width := terminal_width()) is not None:
                 self.environment[WIDTH] = str(max(_LEAST_WIDTH, width - len(f"[{len(stages)}] ")))
@@ -233,17 +259,40 @@ class _LocalRunner(StageRunner):
         self.stopping = threading.Event()
 
     def can_start_another(self) -> bool:
-        return len(self.running) < self.jobs
+        return len(self.running) < self.jobs and not any(self.stages[place].alone for place in self.running.values())
+
+    def must_wait(self, stage: Stage) -> bool:
+        return stage.alone and bool(self.running)
 
     def submit_stage(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
         return self.pool.submit(self._run_in_thread, index, earlier_files)
 
     def _run_in_thread(self, index: int, earlier_files: list[str]) -> StageRun:
-        with _relay_lines(f"[{index + 1}] ") if self.jobs > 1 else nullcontext() as log:
+        stage, prefix = self.stages[index], f"[{index + 1}] "
+        environment = dict(self.environment)
+        if stage.alone:
+            environment = {name: value for name, value in environment.items() if name not in (_THREADS, _WORKERS)}
+        with self._follow_messages(prefix) as log:
             return run_stage(
-                self.stages[index], self.folder, earlier_files, run_name=self.run_name, log=log,
-                is_needed=lambda: not self.stopping.is_set(), environment=self.environment,
+                stage, self.folder, earlier_files, run_name=self.run_name, log=log,
+                is_needed=lambda: not self.stopping.is_set(), environment=environment,
             )  # fmt: skip
+
+    @contextmanager
+    def _follow_messages(self, prefix: str) -> Iterator[IO[bytes] | None]:
+        """Yield a file for a command's messages; those of a command that fails are printed at its end at the latest."""
+        if self.verbose:
+            with _relay_lines(lambda line: say(prefix + line)) if self.jobs > 1 else nullcontext() as log:
+                yield log
+            return
+        kept: deque[str] = deque(maxlen=_KEPT)
+        try:
+            with _relay_lines(kept.append) as log:
+                yield log
+        except MmgenError:
+            for line in [*kept][-1 if self.stopping.is_set() else 0 :]:  # of one that was stopped: where it goes on
+                say(prefix + line)
+            raise
 
     def wait_for_stages(self) -> Iterable[Any]:
         return futures.wait(self.running, return_when=futures.FIRST_COMPLETED).done
@@ -260,17 +309,17 @@ class _LocalRunner(StageRunner):
 
 
 @contextmanager
-def _relay_lines(prefix: str) -> Iterator[IO[bytes]]:
-    """Yield a file; each line that is written to it is printed at once after ``prefix``."""
+def _relay_lines(receive: Callable[[str], object]) -> Iterator[IO[bytes]]:
+    """Yield a file; each line that is written to it is given to ``receive`` at once."""
     reading, writing = os.pipe()
 
-    def print_lines() -> None:
+    def receive_lines() -> None:
         with os.fdopen(reading, errors="replace") as lines:
             for line in lines:
                 if line.strip():
-                    say(f"{prefix}{line.rstrip()}")
+                    receive(line.rstrip())
 
-    thread = threading.Thread(target=print_lines, daemon=True)
+    thread = threading.Thread(target=receive_lines, daemon=True)
     thread.start()
     try:
         with os.fdopen(writing, "wb") as log:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mmgen.commands.evaluate import Evaluate
     from mmgen.results.score import Score
 
-__all__ = ["eval_command"]
+__all__ = ["eval_command", "print_warnings"]
 
 
 def eval_command(
@@ -71,10 +71,11 @@ def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
             rows = [score for score in scores if (score.metric, score.unit) == (name, unit)]
             table = tabulate_scores(rows, name, get(name).columns if name in names() else {})
             print_scores(f"{name}, nats per example" if unit == "nats" else name, table.columns, table.rows)
-    _print_warnings(scores)
+    print_warnings(scores)
 
 
-def _print_warnings(scores: Sequence["Score"]) -> None:
+def print_warnings(scores: Sequence["Score"]) -> None:
+    """Print each warning of scores once, with the quantities that it is about."""
     quantities_by_warning: dict[str, list[str]] = {}
     for score in scores:
         for text in score.warnings:

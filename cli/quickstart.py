@@ -20,6 +20,7 @@ from mmgen.cli._quickstart_table import (
     final_table,
     read_scores,
 )
+from mmgen.cli.eval import print_warnings
 from mmgen.core.errors import UsageError
 from mmgen.settings.registry import format_unknown_name
 
@@ -134,27 +135,42 @@ def _print_pages(folder: Path, summary: str) -> None:
     print_result(folder / REPORT)
 
 
-def _run_on_packaged_data(data: str, output: Path | None, *, quick: bool, seed: int, jobs: int) -> None:
+def _say_where(folder: Path, plan: "Sequence[Stage]", script: str, verbose: bool) -> None:
+    """Print where the commands run, and which file has them."""
+    say(f"{len(plan)} commands run in {folder}{os.sep}; {folder / script} has them, and each can be typed there again.")
+    if not verbose:
+        say("A line for each that has ended follows; --verbose prints all that they say.")
+
+
+def _run_on_packaged_data(
+    data: str, output: Path | None, *, quick: bool, seed: int, jobs: int, verbose: bool, dry_run: bool
+) -> None:
     """Run the quickstart on data that need no download."""
-    from mmgen.artifacts import check_replaceable
+    from mmgen.artifacts import check_replaceable, write_text_atomic
+    from mmgen.cli._own_pictures import COMMAND_FILE, format_shell_script
     from mmgen.cli._runs import run_stages
 
     folder = output or Path("quickstart-quick" if quick else "quickstart")
-    plan = plan_stages(quick, seed, data)
+    plan, chosen = plan_stages(quick, seed, data), _DATA[data]
+    script = format_shell_script(plan, f"mmgen quickstart on {data}")
+    if dry_run:
+        print_result(script)
+        return
     guidance = next(str(stage.settings["guidance"]) for stage in plan if stage.command == "report")
     started = time.monotonic()
-    with create_output_folder(folder):
-        for name in (*(stage.makes for stage in plan), PICTURE):
+    with create_output_folder(folder, [COMMAND_FILE]):
+        for name in (*(stage.makes for stage in plan), PICTURE, COMMAND_FILE):
             check_replaceable(folder / name)
-        say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
-        run_stages(plan, folder, jobs, "the quickstart")
-    _draw_picture(folder, _DATA[data], guidance, seed)
+        write_text_atomic(folder / COMMAND_FILE, script)
+        _say_where(folder, plan, COMMAND_FILE, verbose)
+        run_stages(plan, folder, jobs, "the quickstart", verbose=verbose)
+    _draw_picture(folder, chosen, guidance, seed)
     scores = _read_all_scores(plan, folder)
     say("")
-    chosen = _DATA[data]
     print_table(_TITLE, *final_table(scores, chosen.columns or choose_columns(scores)))
     if chosen.columns:
         say(describe_differences(scores))
+    print_warnings(scores)
     _say_next_steps(plan, folder, scores)
     summary = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
     _print_pages(folder, summary)
@@ -171,6 +187,8 @@ def _run_on_own_pictures(
     size: int | None,
     steps: int | None,
     minutes: float | None,
+    verbose: bool,
+    dry_run: bool,
 ) -> None:
     """Run the quickstart on the user's own pictures."""
     from mmgen.cli import _own_pictures as own
@@ -189,10 +207,13 @@ def _run_on_own_pictures(
     own.check_folder_is_unused(folder, plan, survey)
     started = time.monotonic()
     say(own.describe_plan(survey, sizes, jobs, quick))
-    say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
+    if dry_run:
+        print_result(own.format_own_script(plan, survey))
+        return
+    _say_where(folder, plan, own.COMMAND_FILE, verbose)
     with create_output_folder(folder, [own.COMMAND_FILE]):
         own.write_commands(folder, plan, survey)
-        run_stages(plan, folder, jobs, "the quickstart")
+        run_stages(plan, folder, jobs, "the quickstart", verbose=verbose)
     say("")
     scores = _read_all_scores(plan, folder)
     if survey.attributes:
@@ -201,6 +222,7 @@ def _run_on_own_pictures(
     else:
         score_table = tabulate_scores(scores, "Scores")
         print_table(score_table.title, score_table.columns, score_table.rows)
+    print_warnings(scores)
     _print_pages(folder, f"Took {time.monotonic() - started:.0f} s.")
 
 
@@ -262,13 +284,19 @@ def quickstart_command(
     ] = False,
     seed: Seed = 0,
     jobs: Annotated[int | None, jobs_option("2, on one core 1", "Commands")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print each command and all that it says.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and the commands as a shell script, and do nothing.")
+    ] = False,
 ) -> None:
     """Go from data to report in some minutes, on pictures that need no download, or on your own.
 
-    Runs the commands that you would type, printing each, and ends with a table: how right and how varied pictures are
-    that are drawn from words in several ways. Everything made stays in a folder ("quickstart").
+    Runs the commands that you would type: first those that lead to pictures and to a page to play with, then those that
+    measure, and ends with a table: how right and how varied pictures are that are drawn from words in several ways.
+    Everything made stays in a folder ("quickstart").
 
-    Commands that do not wait for each other run side by side. The same command again goes on where it was interrupted.
+    What leads to pictures has all cores; commands that do not wait for each other then run side by side. The same
+    command again goes on where it was interrupted.
     With --images it says first what it found, what it will do and how long that takes.
     """
     from mmgen.cli._runs import choose_job_count
@@ -286,6 +314,8 @@ def quickstart_command(
             size=size,
             steps=steps,
             minutes=minutes,
+            verbose=verbose,
+            dry_run=dry_run,
         )
         return
     for option, is_given in (
@@ -299,4 +329,6 @@ def quickstart_command(
     data = data or "shapes"
     if data not in _DATA:
         raise UsageError(format_unknown_name("quickstart", data, [*_DATA]))
-    _run_on_packaged_data(data, output, quick=quick, seed=seed, jobs=choose_job_count(jobs))
+    _run_on_packaged_data(
+        data, output, quick=quick, seed=seed, jobs=choose_job_count(jobs), verbose=verbose, dry_run=dry_run
+    )

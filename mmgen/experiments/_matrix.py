@@ -29,7 +29,7 @@ _USUAL = ("cpu", "paper")
 _MOST_AXES = 4
 _MOST_LETTERS = 20_000
 _NAME = re.compile(r"\{([a-z_]\w*)\}", re.ASCII)
-_OF_STAGE = ("why", "command", "makes", "of", "once")
+_OF_STAGE = ("why", "command", "makes", "of", "once", "alone")
 """Keys of a stage that are no settings of its command."""
 
 _Values = dict[str, Any]

@@ -84,6 +84,8 @@ class Stage(Settings):
     once: bool | None = None
     """Whether it is run once, however many seeds there are; by default data and classifiers are, and stages without a
     seed that read nothing which depends on one."""
+    alone: bool = False
+    """Whether it has all cores of this machine for itself: others wait for it, even if they could run beside it."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Arguments and options of the command by name; ``set`` holds a table of nested settings."""
 

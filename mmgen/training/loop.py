@@ -288,7 +288,7 @@ class _Run:
         selecting, patience = self.task.selects, self.settings.patience
         assert selecting is None or selecting in figures, f"the task selects by {selecting}, not among {list(figures)}"
         if selecting is not None and patience is not None and not self.state.finished:
-            self.state.wait(*figures[selecting], patience)
+            self.state.wait(figures[selecting][0], patience)
             self.state.finished = self.state.converged
         if self.fabric.is_global_zero:
             assert log is not None

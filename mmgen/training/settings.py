@@ -90,8 +90,7 @@ class TrainingSettings(Settings):
     validate_every: Count = 1_000
     """Steps between validations; each also saves the state that --resume continues from."""
     patience: Count | None = None
-    """Stop after so many validations in which the bound has not risen by more than its standard error; left out, all
-    steps are made."""
+    """Stop after so many validations without a better bound than before; left out, all steps are made."""
     keep: Literal["best", "last"] = "best"
     """Weights that the checkpoint holds: those of the best validation bound, or the last. The last suit objectives with
     one heavily weighted term, whose overfitting would decide for all others. They are kept if no figure marks the

@@ -50,7 +50,7 @@ class RunState:
             validation, and for tasks that do not select weights.
         seconds: Training time so far.
         finished: Whether the run has made all its steps, or has run out of time or patience.
-        level: Validation value that the last clear rise reached; None before the first validation.
+        level: Best validation value, also of a run whose file of the best was removed; None before the first validation.
         waited: Number of validations since then.
         converged: Whether the run has run out of patience.
     """
@@ -63,9 +63,9 @@ class RunState:
     waited: int = 0
     converged: bool = False
 
-    def wait(self, value: float, stderr: float, patience: int) -> None:
-        """Count a validation; after ``patience`` of them without a rise above ``stderr`` the run has converged."""
-        if self.level is None or value > self.level + stderr:
+    def wait(self, value: float, patience: int) -> None:
+        """Count a validation; after ``patience`` of them without a rise the run has converged."""
+        if self.level is None or value > self.level:
             self.level, self.waited = value, 0
         else:
             self.waited += 1

@@ -120,7 +120,7 @@ def test_a_process_that_is_left_behind_is_not_waited_for(
     """It has the file for talk too, which ends for the reader with the last one who has it."""
     monkeypatch.setattr(_runs, "_RELAY_SECONDS", 0.2)
     began = time.monotonic()
-    with _runs._relay_lines("[1] ") as talk:
+    with _runs._relay_lines(lambda line: print(f"[1] {line}", file=sys.stderr)) as talk:
         left = os.dup(talk.fileno())
         talk.write(b"saved\n")
     assert time.monotonic() - began < 5
