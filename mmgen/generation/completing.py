@@ -29,7 +29,8 @@ def read_completions(loaded: "TrainedModel") -> Completions:
     kept = None if loaded.fitted is None else loaded.fitted.aggregate.descriptions
     if kept is not None:
         rows, counts = kept
-        if rows.shape[1] != len(info.names) or info.find_fault(rows) or (counts < 1).any():
+        fits = rows.ndim == 2 and rows.shape[1] == len(info.names) and counts.shape == rows.shape[:1]
+        if not fits or info.find_fault(rows) or (counts < 1).any():
             raise ArtifactError(f"{loaded.path} is damaged or was changed; make it again with mmgen fit-aggregate")
         return Completions(rows, counts, info, loaded.text)
     try:

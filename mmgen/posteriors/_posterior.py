@@ -37,8 +37,8 @@ SLOW = 1e8
 """Floating-point operations of a log density from which many of them take long."""
 _COUNTED, _ESTIMATED = 1024, 256
 """Largest number of whole descriptions in a mixture that is summed, and number of draws that estimate a larger one."""
-_TOGETHER = 64
-"""Whole descriptions whose densities are computed together."""
+_TOGETHER = 32_768
+"""Points of whole descriptions whose densities are computed together."""
 
 
 class Posterior(ABC):
@@ -120,8 +120,9 @@ class Posterior(ABC):
             whole, shares = known.sample(codes, _ESTIMATED, generator, self._expression), np.full(_ESTIMATED, 1.0)
             shares /= len(whole)
         values, errors = [], []
-        for start in range(0, len(whole), _TOGETHER):
-            words = known.batch(whole[start : start + _TOGETHER], str(z.device))
+        together = max(1, _TOGETHER // max(1, z.shape[:-1].numel()))
+        for start in range(0, len(whole), together):
+            words = known.batch(whole[start : start + together], str(z.device))
             value, error = self.log_density_with_error(z.unsqueeze(-2), words)
             values.append(value.double())
             errors.append(torch.zeros_like(values[-1]) if error is None else error.double())

@@ -93,7 +93,11 @@ def test_damaged_descriptions_are_refused(readers: Path, tmp_path: Path) -> None
     from mmgen.core.errors import ArtifactError
 
     header, tensors = read_checkpoint(readers / "elbo-attributes.safetensors", "aggregate")
+    rows = tensors["described_rows"]
     for change in (
+        {"described_rows": rows[:, :1].contiguous()},
+        {"described_rows": rows.flatten()},
+        {"described_counts": tensors["described_counts"][:-1].contiguous()},
         {"described_rows": tensors["described_rows"] + 7},
         {"described_counts": 0 * tensors["described_counts"]},
     ):
