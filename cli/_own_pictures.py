@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
 
     from mmgen.data_recipes import Survey
     from mmgen.experiments import Stage
+    from mmgen.modalities.attributes import AttributesDescription
 
 __all__ = [
     "COMMAND_FILE",
+    "GAPS",
     "Sizes",
     "check_folder_is_unused",
     "check_options",
     "format_own_script",
     "format_shell_script",
     "frequent_descriptions",
+    "gaps_sentence",
     "given_counts",
     "larger_command",
     "write_commands",
@@ -35,19 +39,24 @@ __all__ = [
     "scale_sizes",
 ]
 
+GAPS = "gaps.png"
+"""Picture of combinations of words that no picture has."""
 COMMAND_FILE = "commands.sh"
 """Script in the folder of the run."""
 _GUIDANCE = {"attributes": "cfg:1.5", "captions": "3"}
 """Guidance of the quickstart by kind of description."""
 _DESCRIPTIONS = 3  # descriptions in the picture
+_GAPS = 10  # combinations without a picture that are drawn
 _LATENT_SIZE = 32
 _PLAIN_BETA, _PLAIN_SIDE = 10.0, 64
 """Weight of the divergence of the plain conditional VAE, and the height and width of pictures that it suits."""
 _LARGE = 48  # pixels from which pictures justify the larger size
+_MOST_PLAIN = 2000  # steps of the plain conditional VAE; --minutes gives what is left to the model
+_TWO_CORES = 1.5  # how much faster two cores make a step of the model
 _STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the model or judge on one of two idle cores
 _SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # a step of the second judge
-_OTHER_SECONDS = {32: 140, 64: 190}  # everything but training
-_FEWEST_STEPS = 200  # of a model that --minutes chooses
+_OTHER_SECONDS = {32: 120, 64: 150}  # everything but training
+_FEWEST_STEPS, _MOST_STEPS = 200, 100_000  # of a model that --minutes chooses
 
 
 @dataclass(frozen=True)
@@ -59,8 +68,8 @@ class Sizes:
         latent_size: Dimensions of z.
         model_steps: Steps of the model.
         plain_steps: Steps of the plain conditional VAE.
-        judge_steps: Steps of the judge.
-        second_judge_steps: Steps of the second judge.
+        judge_steps: Steps of the judge, which stops when it has converged.
+        second_judge_steps: Steps of the second judge, which stops as well.
         fit_steps: Steps of the aggregated posterior.
         draws: Pictures of each query.
         queries: Largest number of queries with the same number of words.
@@ -71,11 +80,11 @@ class Sizes:
     latent_size: int
     model_steps: int
     plain_steps: int
-    judge_steps: int = 1000
+    judge_steps: int = 800
     second_judge_steps: int = 600
     fit_steps: int = 1000
-    draws: int = 24
-    queries: int = 60
+    draws: int = 8
+    queries: int = 40
     pictures: int = 6
 
     @property
@@ -84,8 +93,14 @@ class Sizes:
         return _PLAIN_BETA * (self.side / _PLAIN_SIDE) ** 2
 
     def with_steps(self, steps: int) -> "Sizes":
-        """Return the same sizes with so many steps of the model, and of the plain conditional VAE."""
-        return replace(self, model_steps=steps, plain_steps=steps)
+        """Return the same sizes with so many steps of the model; of few, the judges and the rival have fewer too."""
+        return replace(
+            self,
+            model_steps=steps,
+            plain_steps=min(steps, _MOST_PLAIN),
+            judge_steps=min(self.judge_steps, max(_FEWEST_STEPS, steps // 2)),
+            second_judge_steps=min(self.second_judge_steps, max(_FEWEST_STEPS, steps // 3)),
+        )
 
     def within_minutes(self, minutes: float, has_judge: bool, jobs: int) -> "Sizes":
         """Return the same sizes with as many steps as take about ``minutes`` on two cores.
@@ -93,28 +108,28 @@ class Sizes:
         Raises:
             UsageError: Everything but the model takes as long.
         """
-        fixed = self.with_steps(0).seconds(has_judge, jobs)
-        steps = int((60 * minutes - fixed) / (self.with_steps(1).seconds(has_judge, jobs) - fixed))
-        if steps < _FEWEST_STEPS:
+        steps = range(_FEWEST_STEPS, _MOST_STEPS)
+        place = bisect_right(steps, 60 * minutes, key=lambda count: self.with_steps(count).seconds(has_judge, jobs))
+        if not place:
             least = math.ceil(self.with_steps(_FEWEST_STEPS).seconds(has_judge, jobs) / 60)
             raise UsageError(
                 f"--minutes got {minutes:g}, expected {least} or more for pictures of {self.side} x {self.side} "
                 f"pixels{' (--size 32 takes less)' * (self.side > min(_STEP_SECONDS))}"
             )
-        return self.with_steps(steps)
+        return self.with_steps(steps[place - 1])
 
     def minutes(self, has_judge: bool, jobs: int) -> int:
         """Return the approximate duration on two cores, in minutes."""
         return max(1, round(self.seconds(has_judge, jobs) / 60))
 
     def seconds(self, has_judge: bool, jobs: int) -> float:
-        """Return the approximate duration on two cores, in seconds."""
+        """Return the approximate duration on two cores, in seconds: the model on both, then two commands at once."""
         step = _STEP_SECONDS[self.side]
-        seconds = step * self.model_steps
+        seconds = step / _TWO_CORES * self.model_steps
         if has_judge:
-            others = step * (self.plain_steps + self.judge_steps)
-            others += _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
-            seconds = max(seconds, (seconds + others) / 2) if jobs > 1 else seconds + others
+            rival, judge = step * self.plain_steps, step * self.judge_steps
+            second = _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
+            seconds += max(rival, judge + second) if jobs > 1 else rival + judge + second
         return seconds + _OTHER_SECONDS[self.side]
 
 
@@ -141,8 +156,8 @@ def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: in
     pixels = size or (64 if picture_side >= _LARGE else 32)
     if quick:
         return Sizes(pixels, 12, 40, 20, judge_steps=30, second_judge_steps=20, fit_steps=30, draws=2, pictures=1)
-    steps = min(2000 + pictures // 4, 7500 if pixels == 32 else 3500)
-    return Sizes(pixels, _LATENT_SIZE, steps, plain_steps=steps)
+    steps = min(4000 + pictures // 4, 7500 if pixels == 32 else 6000)
+    return Sizes(pixels, _LATENT_SIZE, steps, plain_steps=min(steps, _MOST_PLAIN))
 
 
 def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
@@ -196,21 +211,41 @@ def _loses_detail(survey: "Survey", sizes: Sizes) -> bool:
 def frequent_descriptions(survey: "Survey") -> list[str]:
     """Return the most frequent descriptions in the form of ``--given``: of attributes, else of captions."""
     from mmgen.descriptions import format_caption, format_query
-    from mmgen.modalities.attributes import AttributesDescription
     from mmgen.modalities.text import TextDescription
 
     if survey.codes is not None:
         known = (survey.codes != UNKNOWN).sum(1)
-        values = tuple(map(tuple, survey.attributes.values()))
-        attributes = AttributesDescription(names=tuple(survey.attributes), values=values)
-        return [
-            format_query(row, attributes) for row in _most_frequent_rows(survey.codes[known == known.max()].tolist())
-        ]
+        frequent = _most_frequent_rows(survey.codes[known == known.max()].tolist())
+        return [format_query(row, _attributes_of(survey)) for row in frequent]
     if survey.captions is None:
         return []
     text = TextDescription(vocabulary=tuple(survey.captions.vocabulary), length=survey.captions.length)
     rows = [row for row in survey.captions.first.tolist() if row[0] != text.padding]
     return [format_caption(row, text) for row in _most_frequent_rows(rows)]
+
+
+def gaps_sentence(survey: "Survey") -> str:
+    """Return a sentence on the combinations of words that no picture has: "27 of 180 ..."; "" without any."""
+    from mmgen.generation import find_gaps
+
+    return find_gaps(survey.codes).sentence if survey.codes is not None else ""
+
+
+def describe_gaps(survey: "Survey", seed: int) -> list[str]:
+    """Return some combinations of words that no picture has, in the form of ``--given``."""
+    from mmgen.descriptions import format_query
+    from mmgen.generation import find_gaps
+
+    if survey.codes is None:
+        return []
+    return [format_query(code, _attributes_of(survey)) for code in find_gaps(survey.codes).choose(_GAPS, seed)]
+
+
+def _attributes_of(survey: "Survey") -> "AttributesDescription":
+    from mmgen.modalities.attributes import AttributesDescription
+
+    values = tuple(map(tuple, survey.attributes.values()))
+    return AttributesDescription(names=tuple(survey.attributes), values=values)
 
 
 def _most_frequent_rows(rows: list[list[int]]) -> list[tuple[int, ...]]:
@@ -273,6 +308,7 @@ def plan_stages(
         "images": str(images.absolute()),
         "attributes": ", ".join(survey.attributes),
         "descriptions": frequent_descriptions(survey),
+        "gaps": describe_gaps(survey, seed),
         "plain_beta": sizes.plain_beta,
         "given_counts": ",".join(map(str, counts)),
         "guidance": _GUIDANCE["attributes" if survey.attributes else "captions"],
@@ -280,7 +316,8 @@ def plan_stages(
         "other_seed": seed ^ 1,
         "make-data": {"drop_unreadable": True} if drop_unreadable else {},
     }
-    return packaged_stages("own_pictures", "attributes" if survey.attributes else "captions", names)
+    stages = packaged_stages("own_pictures", "attributes" if survey.attributes else "captions", names)
+    return tuple(stage for stage in stages if names["gaps"] or stage.makes != GAPS)
 
 
 def check_folder_is_unused(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:

@@ -80,7 +80,7 @@ def _group_scores(scores: Sequence[Score], columns: Columns) -> dict[str, dict[s
 
 
 def _of_all_judges(score: Score) -> bool | None:
-    """Return whether a score of copies or agreement is the one that stands in the rows of all judges; None for others."""
+    """Return whether a score of copies or agreement stands in the rows of all judges; None for other metrics."""
     if score.metric not in ("copies", "agreement"):
         return None
     return score.protocol == _PIXELS or score.quantity == "agreement"

@@ -216,6 +216,8 @@ def _run_on_own_pictures(
         run_stages(plan, folder, jobs, "the quickstart", verbose=verbose)
     say("")
     scores = _read_all_scores(plan, folder)
+    if sentence := own.gaps_sentence(survey):
+        say(f"{sentence}; drawn: {folder / own.GAPS}.\n")
     if survey.attributes:
         print_table(_TITLE, *final_table(scores, choose_columns(scores)))
         _say_next_steps(plan, folder, scores, own.larger_command(images, survey, sizes))

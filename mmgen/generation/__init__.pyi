@@ -11,6 +11,7 @@ from .descriptions import (
 )
 from .draws import Draws as Draws, draw as draw
 from .encode import encode_pictures as encode_pictures
+from .gaps import Gaps as Gaps, find_gaps as find_gaps
 from .latents import draw_completions as draw_completions, draw_latents as draw_latents
 from .loading import load as load
 from .trained_model import TrainedModel as TrainedModel

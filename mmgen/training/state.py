@@ -50,7 +50,7 @@ class RunState:
             validation, and for tasks that do not select weights.
         seconds: Training time so far.
         finished: Whether the run has made all its steps, or has run out of time or patience.
-        level: Best validation value, also of a run whose file of the best was removed; None before the first validation.
+        level: Best validation value, whether or not its weights are still there; None before the first validation.
         waited: Number of validations since then.
         converged: Whether the run has run out of patience.
     """

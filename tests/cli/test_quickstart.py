@@ -49,10 +49,23 @@ def test_every_command_can_be_typed(quick: bool, data: str) -> None:
 @pytest.mark.parametrize(("data", "guidance"), [("shapes", "cfg:1.5"), ("digits", "3")])
 def test_the_report_shows_the_best_row_and_waits_for_the_page_that_it_links_to(data: str, guidance: str) -> None:
     """The page is named by the report, which is made after it; the page names the report, which is not there yet."""
-    *_, explored, report = quickstart.plan_stages(False, 0, data)
+    plan = quickstart.plan_stages(False, 0, data)
+    explored, report = (next(stage for stage in plan if stage.command == name) for name in ("explore", "report"))
     assert (explored.makes, report.makes) == (quickstart.EXPLORE, quickstart.REPORT)
     for stage, other in ((explored, "--report report.html"), (report, "--explore explore.html")):
         assert f"--guidance {guidance} " in stage.command_line and other in stage.command_line
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_pictures_and_page_come_before_all_that_measures(data: str) -> None:
+    """What leads to them has all cores, and no file of a judge or a rival."""
+    plan = quickstart.plan_stages(False, 0, data)
+    commands = [stage.command for stage in plan]
+    first = commands.index("explore") + 1
+    assert {"make-data", "train", "fit-aggregate", "sample"} == {*commands[: first - 1]}
+    assert {"train-classifier", "eval", "report"} <= {*commands[first:]}
+    assert [stage.alone for stage in plan[:2]] == [True, True] and not any(stage.alone for stage in plan[first:])
+    assert not any("judge" in stage.command_line for stage in plan[:first])
 
 
 @pytest.mark.parametrize("data", DATA)
@@ -72,14 +85,18 @@ def test_all_posteriors_are_treated_alike() -> None:
     fits = [stage for stage in plan if stage.command == "fit-aggregate"]
     asked = [stage for stage in plan if stage.command == "eval"]
     assert [(fit.settings["target"], fit.settings.get("text_weight")) for fit in fits] == [
+        ("aggregate", None),
         ("true", None),  # with the weight of the model's training
         ("true", 1),
         ("aggregate", None),
-        ("aggregate", None),
     ]
-    *alike, flow = fits
+    flow, *alike = fits
     assert flow.settings["family"] == "rectified-flow" and all("family" not in fit.settings for fit in alike)
-    assert [stage.settings["model"] for stage in asked] == ["model.safetensors", *(fit.makes for fit in fits)]
+    assert [stage.settings["model"] for stage in asked] == [
+        "model.safetensors",
+        *(fit.makes for fit in alike),
+        flow.makes,
+    ]
     assert [stage.settings["posterior"] for stage in asked] == ["prior", "true", "true", "aggregate", "aggregate"]
     # The guided one is that of one fit with a weight, and nothing else: one command measures it without and with.
     assert [stage.settings.get("guidance") for stage in asked] == [None, None, None, None, [0, "3"]]
@@ -106,7 +123,7 @@ GUIDED = {"posterior": "guided", "base": "aggregate", "guidance": 3.0, "guidance
 def test_table_and_finding() -> None:
     own = {"judge_accuracy": {"mean": 92.3}}
     halves = {"ceiling": 88.25, "ceiling_stderr": 0.5}
-    exact = {"text_weight": 1.0, **own}
+    exact, agreed = {"text_weight": 1.0, **own}, {"metric": "agreement", "quantity": "agreement"}
     scores = [
         scored(posterior="prior", value=30.0, stderr=None),
         scored(text_weight=300.0, value=82.25, **own),
@@ -115,6 +132,8 @@ def test_table_and_finding() -> None:
         scored(metric="recall", given=3, value=60.0, protocol="description", details=halves, **exact),
         scored(metric="recall", given=3, value=1.0, protocol="pooled", **exact),  # of all descriptions: no column
         scored(posterior="aggregate", value=83.5, **own),
+        scored(posterior="aggregate", given=3, value=77.0, details={**halves, "ceiling": 99.5}, **agreed),
+        scored(posterior="aggregate", given=3, value=70.0, **{**agreed, "quantity": "sure"}),
         scored(value=90.0, **GUIDED),
         scored(metric="coverage", given=3, value=88.5, **GUIDED),
         scored(metric="recall", given=3, value=55.0, protocol="description", details=halves, **GUIDED),
@@ -122,15 +141,15 @@ def test_table_and_finding() -> None:
     columns, rows = final_table(scores)
     assert columns == [
         "pictures drawn from", "correctness, 4 words given", "correctness, 3 words given", "coverage, 3 words given",
-        "recall, 3 words given",
+        "recall, 3 words given", "agreement, 3 words given",
     ]  # fmt: skip
     assert [[str(cell) for cell in row] for row in rows] == [
-        ["p(z), the prior", "30.00 %", "", "", ""],
-        ["q_true(w = 300)", "82.2 ± 0.5 %", "", "", ""],
-        ["q_true(w = 1), exact", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %", "60.0 ± 0.5 %"],
-        ["q_agg", "83.5 ± 0.5 %", "", "", ""],
-        ["q_agg guided (cfg 3)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %", "55.0 ± 0.5 %"],
-        ["(real pictures)", "92.30 %", "", "", "88.2 ± 0.5 %"],
+        ["p(z), the prior", "30.00 %", "", "", "", ""],
+        ["q_true(w = 300)", "82.2 ± 0.5 %", "", "", "", ""],
+        ["q_true(w = 1), exact", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %", "60.0 ± 0.5 %", ""],
+        ["q_agg", "83.5 ± 0.5 %", "", "", "", "77.0 ± 0.5 %"],
+        ["q_agg guided (cfg 3)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %", "55.0 ± 0.5 %", ""],
+        ["(real pictures)", "92.30 %", "", "", "88.2 ± 0.5 %", "99.5 ± 0.5 %"],
     ]
     said = describe_differences(scores)  # errors: sqrt(0.5^2 + 0.5^2)
     assert said.startswith(
@@ -212,10 +231,11 @@ def test_recall_stands_wherever_coverage_does() -> None:
         assert len(judges) == 2
         for option in ("--network", "--seed", "-o"):
             assert len({words[words.index(option) + 1] for words in judges}) == 2
-        for stage in plan:
-            if stage.arguments[0] == "eval":
-                assert stage.settings["metric"][1:3] == ["coverage", "recall"]
-                assert [f"--judge {words[-1]}" in stage.command_line for words in judges] == [True, True]
+        measured = [stage for stage in plan if "coverage" in stage.settings.get("metric", ())]
+        assert len(measured) >= 3
+        for stage in measured:
+            assert stage.settings["metric"] == ["correctness", "coverage", "recall", "agreement"]
+            assert [f"--judge {words[-1]}" in stage.command_line for words in judges] == [True, True]
         report = plan[-1].arguments
         assert report.index("judge.safetensors") < report.index("second-judge.safetensors")  # the first frames pictures
 
@@ -237,13 +257,13 @@ def test_what_fails_costs_nothing_and_is_continued(jobs: int, tmp_path: Path, mo
 
     def run_command(arguments: list[str], *_: Any, **__: Any) -> str:
         ran.append(arguments[0])
-        raise MmgenError("the judge cannot be trained")
+        raise MmgenError("the model cannot be trained")
 
     monkeypatch.setattr(_runs, "run_command", run_command)
     for _ in range(2):
         done = within(tmp_path, "quickstart", "--quick", "-o", "q", "--jobs", str(jobs))
-        assert done.returncode == 1 and "the judge cannot be trained" in done.stderr
-    assert set(ran) == set(["train-classifier", "train"][:jobs]) and ran.count("train-classifier") == 2
+        assert done.returncode == 1 and "the model cannot be trained" in done.stderr
+    assert ran == ["train", "train"]  # alone, also where two commands may run at once
     assert {name: (folder / name).read_text() for name in kept} == kept
 
 

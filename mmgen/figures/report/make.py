@@ -24,6 +24,7 @@ from mmgen.figures.report.pictures import (
     TileSheet,
     draw_abstractions,
     draw_folded,
+    draw_gaps,
     draw_latent_space,
     draw_maps,
     draw_same_descriptions,
@@ -101,6 +102,7 @@ def _draw_uncertainty(sessions: Sequence[Session]) -> list[Picture]:
 
 
 _STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet | WordTable]]] = {
+    "gaps": draw_gaps,
     "same_words": draw_same_descriptions,
     "folded": draw_folded,
     "varied_words": draw_varied_descriptions,

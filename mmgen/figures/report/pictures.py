@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mmgen.artifacts import Dataset
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import load_font
 from mmgen.figures.drawing.tables import Panel, image_table
@@ -13,14 +14,16 @@ from mmgen.figures.plots.latent_map import draw_latent_maps
 from mmgen.figures.plots.traversal import draw_traversals
 from mmgen.figures.report.words import PageTile, WordTable, describe_tiles, draw_columns, select_sources
 from mmgen.figures.session import Session, draw_from_sources, draw_pictures, images_per_row
+from mmgen.generation import find_gaps
 from mmgen.generation.decode import drawable_pictures
-from mmgen.generation.descriptions import empty_description
+from mmgen.generation.descriptions import complete_descriptions, empty_description
 from mmgen.generation.draws import format_share_correct
 
 __all__ = [
     "TileSheet",
     "draw_abstractions",
     "draw_folded",
+    "draw_gaps",
     "draw_latent_space",
     "draw_maps",
     "draw_same_descriptions",
@@ -54,6 +57,7 @@ def _draw_descriptions(session: Session) -> list[WordTable]:
     return draw_columns(session, session.sources, 12 if _has_single_attribute(session) else 6)
 
 
+_GAPS = 12  # combinations without a picture that a report draws
 _SIZE = 24  # font size at which words are measured
 
 
@@ -76,6 +80,24 @@ class TileSheet:
         """Width of the widest word under an image, in units of the font size; words may break at dashes."""
         text = " ".join(f"{tile.words} {tile.remark}" for tile in self.tiles)
         return max((load_font(_SIZE).getlength(word) for word in text.replace("-", "- ").split()), default=0.0) / _SIZE
+
+
+def draw_gaps(session: Session) -> list[TileSheet]:
+    """Draw combinations of words that no picture of the dataset has, by the best posterior; [] without any."""
+    info, source = session.model.attributes, next((one for one in session.sources if one.given == "attributes"), None)
+    if info is None or source is None or session.group.dataset is None:
+        return []
+    with Dataset.open(session.group.dataset) as data:
+        gaps = find_gaps(data.read_attributes(info.name))
+    if not len(gaps):
+        return []
+    asked = complete_descriptions(session.model, gaps.choose(_GAPS, session.seed))
+    drawn = draw_pictures(session, source, asked, 2)
+    (rows,), remark = describe_tiles(session, [drawn], asked.format_short_texts(session.model))
+    words = f"{gaps.sentence}; drawn here are {len(asked)} of them, two of each. {remark}".strip()
+    return [
+        TileSheet(source.plain_name[:1].upper() + source.plain_name[1:], words, [tile for row in rows for tile in row])
+    ]
 
 
 def draw_varied_descriptions(session: Session) -> list[TileSheet]:
