@@ -5,6 +5,7 @@ or else selects among pictures drawn beforehand.
 """
 
 import base64
+import contextlib
 import hashlib
 import shlex
 from collections.abc import Generator, Iterable, Iterator
@@ -62,8 +63,10 @@ _CHECKED = 64
 """Number of pictures on which an encoder is compared with its rounded copy."""
 _NETWORK = 0.55
 """Largest share of the page for the weights of one network, before they are written as letters."""
-_NETWORKS, _ALONE = 0.75, 0.92
-"""Largest share of the page for all networks: beside stored pictures, and alone."""
+_NETWORKS, _ALONE = 0.8, 0.96
+"""Largest share for all networks of what script and map leave of the page: beside stored pictures, and alone."""
+_POINT = 40
+"""Letters of one point of the map, roughly."""
 
 
 @dataclass(frozen=True)
@@ -192,17 +195,15 @@ def make_explorer(
 
 def _store_pictures(content: PageContent, section: PageSection, room: float) -> Iterator[PageSection]:
     """Draw the stored pictures of a section, a chunk of descriptions at a time, as many as ``room`` letters hold."""
-    choices, limit, drawn = section.choices, min(_CHUNK, len(section.choices)), 0
+    choices, limit, drawn, bare = section.choices, min(_CHUNK, len(section.choices)), 0, section.size_in_letters()
     while section.stored and drawn < limit:
         rows = range(drawn, min(drawn + _CHUNK, limit))
-        draw_chosen_descriptions(
-            content.session, section.stored, choices, rows, content.number, content.chart
-        )  # fmt: skip
+        draw_chosen_descriptions(content.session, section.stored, choices, rows, content.number, content.chart)
         drawn = rows.stop
         section = replace(section, held=drawn)
         if drawn == limit:  # estimate from the size so far
-            each = section.size_in_letters() / drawn
-            limit = max(1, min(len(choices), int(_MARGIN * room / each)))
+            each = (section.size_in_letters() - bare) / drawn
+            limit = max(1, min(len(choices), int((_MARGIN * room - bare) / each)))
         yield section
     if drawn > limit:
         yield section.first(limit)
@@ -213,7 +214,8 @@ def _find_belief(
 ) -> np.ndarray | None:
     """Return where p(z|words) lies for the words with which the page opens, unless a posterior is fitted to it."""
     known = {one.kind for one in by_posterior} & {"true", "own"}
-    if content.chart is None or known or content.session.model.model.conditional_on:
+    slots = choices.kind == "text" and len(choices.menus) > 1  # no caption consists of one word alone
+    if content.chart is None or known or slots or content.session.model.model.conditional_on:
         return None
     codes = choices.descriptions.codes[:1].copy()
     chosen = [menu.attribute for menu, value in zip(choices.menus, choices.opening, strict=True) if value != OPEN]
@@ -232,9 +234,9 @@ def _add_live_networks(
         with Dataset.open(session.group.dataset) as data:
             images = read_examples(session.model, data, land.encodings.rows[:_CHECKED]).images
     alone = all(find_flow(source) is not None for _, sources in choices for source in sources)
-    room = Room(
-        min(limits.weights, int(_NETWORK * limits.size)), int((_ALONE if alone else _NETWORKS) * limits.size)
-    )  # fmt: skip
+    free = limits.size - _page_size() - (_POINT * len(land.places) if land is not None else 0)
+    free -= sum(PageSection(asked, []).size_in_letters() for asked, _ in choices)
+    room = Room(min(limits.weights, int(_NETWORK * limits.size)), int((_ALONE if alone else _NETWORKS) * free))
     by_attributes = next((asked for asked, _ in choices if asked.kind == "attributes"), None)
     content.live = trace_networks(session, land, images, by_attributes, room)
 
@@ -320,10 +322,10 @@ def _name_data(session: Session) -> str:
     """Return the heading of a page: what a person calls the data, and what its pictures are drawn from."""
     name = session.group.model.stem
     if session.group.dataset is not None:
-        header = read_header(session.group.dataset)
-        typed = shlex.split(header.command)
-        own = header.settings.get("recipe") in ("folder", "hub") and len(typed) > 3
-        name = Path(typed[3]).stem if own else session.group.dataset.stem
+        header, name = read_header(session.group.dataset), session.group.dataset.stem
+        if header.settings.get("recipe") in ("folder", "hub"):  # mmgen make-data folder PICTURES
+            with contextlib.suppress(ValueError, IndexError):
+                name = Path(shlex.split(header.command)[3]).stem
     name = name.replace("-", " ").replace("_", " ").strip() or "pictures"
     return f"{name[0].upper()}{name[1:]}, drawn from {'words' if session.sources else 'codes'}"
 

@@ -60,7 +60,7 @@ class Between {
     const key = n * (STEPS + 1) + step;
     if (!this.anchors.has(key)) {
       const whole = this.part.complete(n);
-      const [one, other] = [this.from, this.to].map((value) => describe(this.part.codes(whole.with(this.m, value))));
+      const [one, other] = [this.from, this.to].map((value) => describe(this.part.codes(whole.map((own, m) => (m === this.m ? value : own)))));
       const context = one.map((value, place) => value + ((other[place] - value) * step) / STEPS);
       this.anchors.set(key, this.source.draws.draw(this.part.noise(n), context, this.source.steered));
     }
