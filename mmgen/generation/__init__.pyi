@@ -1,4 +1,8 @@
-from .completing import read_completions as read_completions
+from .completing import (
+    can_complete as can_complete,
+    check_open_words as check_open_words,
+    read_completions as read_completions,
+)
 from .decode import decode_pictures as decode_pictures, resolve_targets as resolve_targets
 from .descriptions import (
     batch_of_descriptions as batch_of_descriptions,

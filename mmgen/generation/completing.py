@@ -1,4 +1,4 @@
-"""The training descriptions by which a loaded model completes descriptions."""
+"""Completing descriptions: the training descriptions of a loaded model, and what has open words."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,34 @@ from mmgen.posteriors import Completions, read_described_codes
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["read_completions"]
+__all__ = ["can_complete", "check_open_words", "read_completions"]
+
+
+def can_complete(loaded: "TrainedModel", posterior: str) -> bool:
+    """Return True if a posterior, or the decoder, reads attributes of which some may be left open."""
+    if loaded.attributes is None or not loaded.posteriors[posterior].completes:
+        return False
+    spelled = (loaded.text.name,) if loaded.text is not None and loaded.text.slots else ()
+    return bool({loaded.attributes.name, *spelled} & {*loaded.reads(posterior)})
+
+
+def check_open_words(loaded: "TrainedModel") -> None:
+    """Refuse descriptions with open words for models that read none.
+
+    Raises:
+        UsageError: Descriptions leave no attributes open, or the posterior was fitted to whole ones alone.
+    """
+    name = loaded.attributes.name if loaded.attributes is not None else ""
+    if name not in loaded.likelihood.names and not any(can_complete(loaded, each) for each in loaded.posteriors):
+        raise UsageError(
+            f"--no-complete got {loaded.path}, whose descriptions leave no attributes open, expected a model that "
+            "reads attributes; leave it out"
+        )
+    if loaded.fitted is not None and loaded.fitted.whole:
+        raise UsageError(
+            f"--no-complete got {loaded.path}, which was fitted to whole descriptions, expected a fit that has seen "
+            "parts of them; leave it out, or fit again with --set aggregate.keep_all=0.5"
+        )
 
 
 def read_completions(loaded: "TrainedModel") -> Completions:

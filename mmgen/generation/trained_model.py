@@ -17,11 +17,8 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.markup import facts_table
 from mmgen.generation.inputs import Numbers, Pictures, check_draw_memory, validate_codes
+from mmgen.generation.model_data import ModelData
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.modalities import Description
-from mmgen.modalities.attributes import AttributesDescription
-from mmgen.modalities.image import ImageDescription
-from mmgen.modalities.text import TextDescription
 from mmgen.models import Model
 from mmgen.posteriors import (
     NO_GUIDANCE,
@@ -47,7 +44,7 @@ from mmgen.training.state import describe_interruption
 __all__ = ["TrainedModel"]
 
 
-class TrainedModel:
+class TrainedModel(ModelData):
     """A trained model with its posteriors over z: the prior, the encoder and, if loaded, a fitted one.
 
     :func:`mmgen.load` makes it. Methods run without gradients.
@@ -90,10 +87,8 @@ class TrainedModel:
         self.sharpener: TrainedSharpener | None = None
         self._guided = GuidedCache(self.likelihood)
         every = [Prior(model, self.model_path), self.encoder, fitted]
-        completions = (lambda: self.completions) if self.completes else None
-        self.posteriors = Posteriors(
-            [each for each in every if each is not None], self.path, self.model_path, completions=completions
-        )
+        found = (lambda: self.completions) if self.completes else None
+        self.posteriors = Posteriors([each for each in every if each is not None], self.path, self.model_path, found)
 
     def __repr__(self) -> str:
         about = [f"z {self.model.latent_size}", *(each.describe_size() for each in self.settings.modalities.values())]
@@ -107,36 +102,6 @@ class TrainedModel:
         facts += [(name, each.describe_size()) for name, each in self.settings.modalities.items()]
         facts += [("draws from", ", ".join(self.posteriors)), ("device", self.device)]
         return facts_table(f"{self.header.kind} {self.path}", facts)
-
-    @property
-    def attributes(self) -> AttributesDescription | None:
-        """Names of the attributes of the data and of their values; None if the data have none."""
-        return self.settings.data.attributes
-
-    @property
-    def image(self) -> ImageDescription | None:
-        """Name, shape and pixels of the main image modality; None if the data have no images."""
-        return self.settings.data.image
-
-    @property
-    def images(self) -> dict[str, ImageDescription]:
-        """Specifications of the image modalities of the data by name, the main one first."""
-        return self.settings.data.images
-
-    @property
-    def observation(self) -> Description | None:
-        """Specification of the main modality, which descriptions describe; None for data of words only."""
-        return self.settings.data.observation
-
-    @property
-    def observed(self) -> dict[str, Description]:
-        """Specifications of all modalities except words by name, the main one first."""
-        return self.settings.data.observed
-
-    @property
-    def text(self) -> TextDescription | None:
-        """Vocabulary and length of captions; None if the data have none."""
-        return self.settings.data.text
 
     @property
     def description_kind(self) -> str | None:
@@ -184,37 +149,21 @@ class TrainedModel:
 
     @cached_property
     def completions(self) -> Completions:
-        """Distribution of whole descriptions given a part, from the descriptions of the training examples.
-
-        Raises:
-            UsageError: The data have no attributes, or the training descriptions are gone.
-        """
+        """Distribution of whole descriptions given a part, from those of the training examples."""
         return generation.read_completions(self)
 
     @check_arguments
     def completing(self, complete: bool) -> Self:
-        """Return a copy of the model that completes descriptions, as it does by default, or draws them as they are.
+        """Return a copy that draws open words of a description first, as by default, or leaves them open.
 
         Args:
-            complete: Whether open words are drawn from training descriptions that agree with the given ones, and then
-                z given all words; else a posterior reads descriptions with words left open.
+            complete: Whether open words are drawn from training descriptions that agree with the given ones.
 
         Raises:
-            UsageError: The model has no attributes, so that there is nothing to complete; or its posterior was fitted
-                to whole descriptions alone.
+            UsageError: Descriptions leave no attributes open, or the posterior was fitted to whole ones alone.
         """
-        name = self.attributes.name if self.attributes is not None else ""
-        able = name in self.likelihood.names or any(self._can_complete(each) for each in self.posteriors)
-        if not complete and not able:
-            raise UsageError(
-                f"--no-complete got {self.path}, whose descriptions leave no attributes open, expected a model that "
-                "reads attributes; leave it out"
-            )
-        if not complete and self.fitted is not None and self.fitted.whole:
-            raise UsageError(
-                f"--no-complete got {self.path}, which was fitted to whole descriptions, expected a fit that has seen "
-                "parts of them; leave it out, or fit again with --set aggregate.keep_all=0.5"
-            )
+        if not complete:
+            generation.check_open_words(self)
         changed = copy.copy(self)
         changed.completes = complete and self.attributes is not None
         changed.posteriors = self.posteriors.completing((lambda: self.completions) if changed.completes else None)
@@ -223,13 +172,7 @@ class TrainedModel:
     @check_arguments
     def completes_words_of(self, posterior: str) -> bool:
         """Return True if open words of descriptions are completed before draws from a posterior."""
-        return self.posteriors[posterior].is_completing and self._can_complete(posterior)
-
-    def _can_complete(self, posterior: str) -> bool:
-        if self.attributes is None or not self.posteriors[posterior].completes:
-            return False
-        spelled = (self.text.name,) if self.text is not None and self.text.slots else ()
-        return bool({self.attributes.name, *spelled} & {*self.reads(posterior)})
+        return self.posteriors[posterior].is_completing and generation.can_complete(self, posterior)
 
     @check_arguments
     def guided(self, weight: AnyGuidance, seed: Seed = 0) -> Self:

@@ -14,6 +14,8 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_latents
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
+from mmgen.generation.descriptions import parse_descriptions
+from mmgen.generation.latents import draw_completions
 from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -232,11 +234,15 @@ def test_an_aggregate_of_captions(folder: Path) -> None:
     torch.testing.assert_close(guided.likelihood.log_prob(z, caption), said, rtol=1e-4, atol=1e-4)
     more = guided.posteriors["aggregate"].sample(caption, 500, torch.Generator().manual_seed(0))
     assert loaded.model.log_likelihood("text", more, caption).mean().item() > likelihood["aggregate"]
-    for posterior in ("aggregate", "prior"):  # the model says whole captions, and these are none
+    for posterior in ("aggregate", "prior"):  # the model says whole captions; these become some
+        assert guided.sample("colour=blue OR size=small", n=2, posterior=posterior).shape == (2, 3, 16, 16)
         with pytest.raises(UsageError, match="reads text: give a whole caption, size colour"):
-            guided.sample("colour=blue OR size=small", n=2, posterior=posterior)
-    with pytest.raises(UsageError, match="reads text: give a whole caption, size colour"):
-        loaded.sample("colour=blue", n=4)
+            guided.completing(False).sample("colour=blue", n=2, posterior=posterior)
+    asked = parse_descriptions(loaded, ["colour=blue"])
+    completed = draw_completions(loaded, "aggregate", asked, 20, 0)
+    words = completed.batch_of_draws(loaded, slice(0, 1), slice(0, 20)).values
+    assert (words["attributes"][:, 1] == words["attributes"][0, 1]).all()  # blue, in both of the sizes
+    assert len({tuple(row) for row in words["text"].tolist()}) == 2
     assert loaded.sample("colour=blue size=small", n=4, seed=3).equal(loaded.sample("small blue", n=4, seed=3))
 
 
