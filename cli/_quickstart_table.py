@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmgen.core.errors import ArtifactError, MmgenError
+from mmgen.results.naming import CONDITIONAL
 from mmgen.results.number import Number
 from mmgen.results.score import Score, classifier_names, read_scores as scores_in
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
-    "PLAIN",
     "Columns",
     "choose_columns",
     "final_table",
@@ -22,9 +22,6 @@ __all__ = [
     "is_plain",
     "read_scores",
 ]
-
-PLAIN, PLAIN_FILE = "plain conditional VAE", "plain-cvae"
-"""Name of a rival's row, and of its model's file."""
 
 Columns = Sequence[tuple[str, int]]
 """Columns of the table: a metric and the number of given words."""
@@ -87,17 +84,15 @@ def _of_all_judges(score: Score) -> bool | None:
 
 
 def _row_name(score: Score, several_families: bool) -> str:
-    """Return the name of a score's row: its posterior, or the plain conditional VAE."""
-    if is_plain(score):
-        return PLAIN
+    """Return the name of a score's row: its posterior, with its family where there are several."""
     if several_families and score.posterior in ("aggregate", "guided") and score.family:
         return f"{score.source}, {score.family}"
-    return f"{score.source}, the prior" if score.posterior == "prior" else score.source
+    return f"{score.source}, the prior" if score.posterior == "prior" and not is_plain(score) else score.source
 
 
 def is_plain(score: Score) -> bool:
     """Return True for a score of the plain conditional VAE."""
-    return score.posterior == "prior" and score.run.get("name") == PLAIN_FILE
+    return score.base == CONDITIONAL
 
 
 def _format_cell(score: Score | None) -> "Cell":

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmgen.evaluation.runs import run_of_files
 from mmgen.results.conditions import format_condition
-from mmgen.results.naming import LEARNED_PRIOR, RETRIEVAL
+from mmgen.results.naming import CONDITIONAL, LEARNED_PRIOR, RETRIEVAL
 from mmgen.results.score import Score, content_condition
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class Provenance:
         weights = source.weights
         if "guidance" not in weights:
             base = LEARNED_PRIOR if source.is_fitted and source.is_unconditional else ""
+            if score.posterior == "prior" and loaded.model.conditional_on:
+                base = CONDITIONAL
             return replace(score, text_weight=weights.get("text_weight"), base=base)
         diagnostics = loaded.guided_posterior(score.posterior).diagnostics if loaded.guidance else {}
         return replace(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 __all__ = [
+    "CONDITIONAL",
     "LEARNED_PRIOR",
     "RETRIEVAL",
     "GuidanceReport",
@@ -23,6 +24,9 @@ __all__ = [
 LEARNED_PRIOR = "learned prior"
 """Name of the posterior q(z), which is fitted to all images and conditioned on nothing."""
 
+CONDITIONAL = "plain conditional VAE"
+"""Name of the prior of a model whose decoder receives the words."""
+
 RETRIEVAL = "retrieval"
 """Name of the baseline that retrieves training pictures, in the place of a posterior."""
 
@@ -33,13 +37,14 @@ _NAMES = {
 _ABOUT = {
     "prior": "prior", "own": "the model's own", "image": "of images", "scan": "SCAN's, which covers q(z|x)",
     "aggregate": "fitted to the aggregate", LEARNED_PRIOR: LEARNED_PRIOR,
+    CONDITIONAL: "p(z), the words go to the decoder",
     RETRIEVAL: "training pictures whose words fit best",
 }  # fmt: skip
 _PLAIN = {
     "prior": "no words", "own": "what the encoder makes of the words", "true": "what the model believes",
     "aggregate": "where real pictures lie", "image": "what the encoder sees in the picture",
     "scan": "where SCAN expects pictures", LEARNED_PRIOR: "where all real pictures lie",
-    RETRIEVAL: "real pictures with these words",
+    RETRIEVAL: "real pictures with these words", CONDITIONAL: "a plain conditional VAE",
 }  # fmt: skip
 
 
@@ -83,8 +88,8 @@ def posterior_name(
     """Return the name of a posterior for tables, such as "q_agg guided (w = 3)".
 
     Args:
-        posterior: "prior", "own", "true", "aggregate", "learned prior", "scan" or "image"; anything else is its own
-            name. For a guided posterior, the name of its base.
+        posterior: "prior", "own", "true", "aggregate", "learned prior", "scan", "image" or "plain conditional VAE";
+            anything else is its own name. For a guided posterior, the name of its base.
         text_weight: For "true", the weight of log p(y|z) in its fit; None if not recorded.
         guidance: The power of p(y|z) that tilts it; 0 for none.
         method: Method of guidance: "" for p(y|z)^w, "cfg" for classifier-free guidance and "gradient" for that of

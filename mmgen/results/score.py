@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MalformedError, parse_json, read_lines
-from mmgen.results.naming import LEARNED_PRIOR, plain_posterior_name, posterior_name, posterior_title
+from mmgen.results.naming import CONDITIONAL, LEARNED_PRIOR, plain_posterior_name, posterior_name, posterior_title
 from mmgen.results.number import Number
 
 __all__ = ["Better", "ExampleValues", "Score", "classifier_names", "content_condition", "read_scores"]
@@ -89,7 +89,8 @@ class Score:
         guidance: For posterior "guided", the weight of guidance; None for others.
         ids: Content ids of the files behind the value, by role.
         base: For a guided posterior, the posterior before guidance: prior, own, true, aggregate, learned prior; also
-            "learned prior" for a fitted posterior that is conditioned on nothing; else "".
+            "learned prior" for a fitted posterior that is conditioned on nothing, and "plain conditional VAE" for the
+            prior of a model whose decoder receives the words; else "".
         run: The training run: "name" of its file, "settings" as a digest without seeds, which is the same for runs that
             differ only in their seed, and "seed"; {} if unknown.
         guidance_method: Method of guidance of a guided posterior: "" for p(y|z)^w, "cfg" or "gradient"; see
@@ -178,7 +179,7 @@ class Score:
 
     @property
     def _posterior_key(self) -> str:
-        return self.base if self.posterior == "guided" else self.posterior
+        return self.base if self.posterior == "guided" or self.base == CONDITIONAL else self.posterior
 
     @property
     def _description_kind(self) -> str | None:

@@ -1,9 +1,11 @@
 """The main result of a report: correctness and coverage of the posteriors of each model, in a sentence and a table."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmgen.figures.session import ReportFiles
-from mmgen.results.ranking import MeasuredPosterior, rank_posteriors
+from mmgen.results.naming import CONDITIONAL
+from mmgen.results.ranking import MeasuredPosterior, rank_posteriors, shared_conditions
 from mmgen.results.score import Score
 
 __all__ = ["Finding", "describe_findings", "scores_of_model"]
@@ -17,7 +19,8 @@ class Finding:
         best: Sentences on the posterior with the highest sum of correctness and coverage.
         model: Name of the model.
         columns: Headings of the scores in ``rows``.
-        rows: For each posterior, the best first, its plain name, its name with formula, and its scores as text.
+        rows: For each plain conditional VAE and then for each posterior, the best first, its plain name, its name with
+            formula, and its scores as text.
     """
 
     best: str
@@ -29,7 +32,7 @@ class Finding:
 def describe_findings(report_files: ReportFiles) -> list[Finding]:
     """Compare the posteriors of each model by the first classifier on the first dataset."""
     return [
-        _describe_model(report_files.names[group.header.content_id], rows)
+        _describe_model(report_files.names[group.header.content_id], rows, _rivals_of(rows[0], report_files.scores))
         for group in report_files.groups
         if (rows := rank_posteriors(scores_of_model(report_files, group.header.content_id)))
     ]
@@ -46,7 +49,22 @@ def scores_of_model(report_files: ReportFiles, model: str) -> list[Score]:
     ]
 
 
-def _describe_model(name: str, rows: list[MeasuredPosterior]) -> Finding:
+def _rivals_of(best: MeasuredPosterior, scores: Sequence[Score]) -> list[MeasuredPosterior]:
+    """Return plain conditional VAEs that were measured as the best posterior was, by model."""
+
+    def like(one: Score | None) -> dict[str, Score]:
+        return {
+            str(score.ids.get("model")): score
+            for score in scores
+            if one is not None and score.base == CONDITIONAL and (score.metric, score.given) == (one.metric, one.given)
+            if shared_conditions(score) == shared_conditions(one)
+        }
+
+    varied = like(best.varied)
+    return [MeasuredPosterior(score, varied.get(model)) for model, score in like(best.right).items()]
+
+
+def _describe_model(name: str, rows: list[MeasuredPosterior], rivals: list[MeasuredPosterior]) -> Finding:
     right, varied = rows[0].right, rows[0].varied
     given = f"{right.given} given attributes" if right.given != 1 else "given attribute"
     text = f"{name} draws best from {right.plain_name} ({right.source})."
@@ -57,6 +75,7 @@ def _describe_model(name: str, rows: list[MeasuredPosterior]) -> Finding:
             "given)."
         )
     columns = [f"correctness, {right.given} given", *([f"coverage, {varied.given} given"] if varied else [])]
+    rows = [*rivals, *rows]
     sources = [row.right.source for row in rows]
     listed = []
     for row, source in zip(rows, sources, strict=True):

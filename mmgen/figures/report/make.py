@@ -33,7 +33,7 @@ from mmgen.figures.report.pictures import (
 )
 from mmgen.figures.report.reconstructions import draw_reconstructions
 from mmgen.figures.report.words import WordTable, sort_by_scores
-from mmgen.figures.session import Session, gather_files, latent_sizes, open_session
+from mmgen.figures.session import ModelFiles, Session, gather_files, get_setting, latent_sizes, open_session
 from mmgen.generation.decode import drawable_pictures
 from mmgen.posteriors import AnyGuidance, Guidance
 from mmgen.results.ranking import rank_posteriors
@@ -44,6 +44,16 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 __all__ = ["make_report", "render_page"]
+
+
+def _part_rivals(groups: Sequence[ModelFiles]) -> tuple[list[ModelFiles], list[ModelFiles]]:
+    """Return the models that a report is about, and the plain conditional VAEs of the same data that it shows beside
+    them; alone, these are models as any other.
+    """
+    plain = [one for one in groups if get_setting(one.header, "objective", "name") == "cvae" and not one.aggregates]
+    others = [group for group in groups if group not in plain]
+    rivals = [one for one in plain if one.dataset and one.dataset in [other.dataset for other in others]]
+    return [group for group in groups if group not in rivals], rivals
 
 
 def _generates_text(session: Session) -> bool:
@@ -195,18 +205,21 @@ def make_report(
     curves = _draw_curves(report_files.scores)
     if curves:  # they show what baselines reached; a table of models has no row for them
         report_files.scores = [score for score in report_files.scores if score.protocol != "baseline"]
-    names = [report_files.names[group.header.content_id] for group in report_files.groups]
+    groups, rivals = _part_rivals(report_files.groups)
+    names = [report_files.names[group.header.content_id] for group in groups]
     heading = title or (f"Report on {' and '.join(names)}" if 0 < len(names) < 4 else "Report")
-    total = len(report_files.groups) * len(_STAGES) + 1
+    total = len(groups) * len(_STAGES) + 1
 
     def generator() -> Generator[Progress, None, Path]:
         runs: list[dict[str, Any]] = []
         sessions: list[Session] = []
         done = 0
-        for group in report_files.groups:
+        for group in groups:
             session = open_session(group, seed, device, guidance, complete)
             ranked = rank_posteriors(scores_of_model(report_files, group.header.content_id))
-            session.sources = sort_by_scores(session.sources, ranked)
+            beside = [open_session(one, seed, device, 0.0, complete) for one in rivals if one.dataset == group.dataset]
+            session.rivals = [source for one in beside for source in one.sources]
+            session.sources = sort_by_scores(session.sources, ranked, len(session.rivals))
             report_files.notices += session.notices
             sessions.append(session)
             run: dict[str, Any] = {"name": report_files.names[group.header.content_id], "about": describe_model(group)}

@@ -1,6 +1,6 @@
 """Pictures of a model in a report: for the same descriptions by each posterior, for many descriptions, and for none."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmgen.artifacts import Dataset
 from mmgen.figures.drawing.picture import Picture
@@ -39,8 +39,9 @@ def _has_single_attribute(session: Session) -> bool:
 
 
 def draw_same_descriptions(session: Session) -> list[WordTable]:
-    """Draw pictures of the same descriptions by each posterior that the page shows at once."""
-    return _draw_descriptions(select_sources(session, folded=False))
+    """Draw pictures of the same descriptions by each posterior that the page shows at once, rivals to the left."""
+    shown = select_sources(session, folded=False)
+    return _draw_descriptions(replace(shown, sources=[*session.rivals, *shown.sources]))
 
 
 def draw_folded(session: Session) -> list[WordTable]:

@@ -78,8 +78,8 @@ class WordTable:
     sharp: bool
 
 
-def sort_by_scores(sources: Sequence[Source], ranked: Sequence[MeasuredPosterior]) -> list[Source]:
-    """Sort posteriors by their scores, the best first, and fold all but three.
+def sort_by_scores(sources: Sequence[Source], ranked: Sequence[MeasuredPosterior], beside: int = 0) -> list[Source]:
+    """Sort posteriors by their scores, the best first, and fold all but three, less ``beside`` others shown with them.
 
     Posteriors without scores come last, in their order.
     """
@@ -94,7 +94,7 @@ def sort_by_scores(sources: Sequence[Source], ranked: Sequence[MeasuredPosterior
         return len(ranked)
 
     ordered = sorted(sources, key=place)
-    shown = [source for source in ordered if not source.folded][:_COLUMNS]
+    shown = [source for source in ordered if not source.folded][: max(1, _COLUMNS - beside)]
     return [source if source in shown else replace(source, folded=True) for source in ordered]
 
 

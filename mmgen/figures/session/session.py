@@ -25,6 +25,7 @@ from mmgen.generation.draws import (
     title_of_draws,
 )
 from mmgen.posteriors import AnyGuidance, Guidance
+from mmgen.results.naming import CONDITIONAL, plain_posterior_name, posterior_title
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -60,7 +61,7 @@ class Source:
     def plain_name(self) -> str:
         """Name in plain words: "where real pictures lie"; ``name`` belongs beneath it."""
         if self.loaded.model.conditional_on and not self.loaded.posteriors[self.posterior].is_fitted:
-            return "the words go to the decoder"
+            return plain_posterior_name(CONDITIONAL)
         return self.loaded.posteriors[self.posterior].plain_name
 
     @property
@@ -82,6 +83,7 @@ class Session:
         judge: The attribute classifier; None without one.
         sources: Posteriors that read descriptions, by rank: guided, fitted, the encoder q(z|y).
         priors: Densities that read no description: p(z), learned q(z).
+        rivals: Plain conditional VAEs of the same data, whose pictures stand left of the model's own.
         notices: Warnings about files that could not be opened, with the next step.
         concepts: Descriptions to draw, the most varied first; none for a model without attributes and text.
         seed: Seed of every choice and draw.
@@ -93,6 +95,7 @@ class Session:
     seed: int
     sources: list[Source] = field(default_factory=list)
     priors: list[Source] = field(default_factory=list)
+    rivals: list[Source] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     concepts: Descriptions = field(default_factory=lambda: Descriptions(np.zeros((0, 0), np.uint8)))
 
@@ -174,7 +177,7 @@ def open_session(
     if (own := model.encoder) is not None and not model.model.conditional_on:
         session.sources.insert(0, Source(own.title, model, own.name, group.model, model.description_kind or "nothing"))
     elif model.model.conditional_on:
-        session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
+        session.sources.insert(0, Source(posterior_title(CONDITIONAL), model, "prior", group.model))
     if weight := Guidance.parse(guidance):
         session.sources += _guide_sources(session, weight)
     session.sources, session.priors = (
