@@ -117,13 +117,13 @@ class Completions:
     def _borrow(self, codes: NDArray[np.uint8], given: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the weights [N] of training descriptions for a part [A] with which none of them agrees."""
         known = self.rows[:, given]
-        right = np.where(known == UNKNOWN, 0.5, np.where(known == codes[given], 1 - self._width, self._width))
+        right = np.where(known == UNKNOWN, 0.5, np.where(known == codes[given], 1 - self.width, self.width))
         logs = np.log(self.counts) + np.log(right).sum(1)
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
 
     @cached_property
-    def _width(self) -> float:
+    def width(self) -> float:
         """Width l of the kernel, the probability that a word is another one, by the likelihood of what is left out."""
         order = numpy_generator(0, "width of the kernel of descriptions").permutation(len(self.rows))[:_OTHERS]
         rows, logs = self.rows[order], np.log(self.counts[order])

@@ -18,13 +18,13 @@ from mmgen.posteriors import Guided
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["AROUND", "DRAWS", "MapSquare", "cloud_bytes", "compute_belief", "compute_clouds"]
+__all__ = ["AROUND", "CANDIDATES", "DRAWS", "MapSquare", "cloud_bytes", "compute_belief", "compute_clouds"]
 
 DRAWS = 40
 """Number of points in the cloud of one description."""
 AROUND = 3
 """Side of the square in which points are kept, as a multiple of the map's side."""
-_CANDIDATES = 160
+CANDIDATES = 160
 """Number of draws among which guidance by p(words|z) chooses the points."""
 _BELIEVED = 160
 """Number of points of what the model believes."""
@@ -86,7 +86,7 @@ def compute_clouds(source: Source, descriptions: Descriptions, chart: MapSquare,
     weighs = bool(loaded.guidance) and not loaded.guidance.steers
     base = loaded.guided(0.0) if weighs else loaded
     for row in range(len(descriptions)):
-        z = draw_latents(base, posterior, descriptions[row : row + 1], _CANDIDATES if weighs else DRAWS, seed)[0]
+        z = draw_latents(base, posterior, descriptions[row : row + 1], CANDIDATES if weighs else DRAWS, seed)[0]
         if weighs:
             log_weights = _log_guidance(loaded, posterior, z, descriptions, row).double()
             weights = (log_weights - log_weights.max()).exp().cpu().numpy()

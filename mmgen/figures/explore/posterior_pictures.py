@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mmgen.core.notation import UNKNOWN
 from mmgen.figures.explore.choices import DescriptionChoices
-from mmgen.figures.explore.density import MapSquare, compute_clouds
+from mmgen.figures.explore.density import CANDIDATES, MapSquare, compute_clouds
 from mmgen.figures.explore.live import Latents
 from mmgen.figures.explore.sprites import Sheets, pack_sheets, picture_bytes
 from mmgen.figures.session import Session, Source, draw_pictures
-from mmgen.generation.descriptions import empty_description
+from mmgen.generation.descriptions import Descriptions, empty_description
 from mmgen.generation.draws import Draws
 
 __all__ = ["DescriptionPictures", "PosteriorPictures", "draw_chosen_descriptions", "draw_reference"]
@@ -88,9 +89,11 @@ def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray, np
     return found
 
 
-def _without_completion(source: Source) -> Source:
-    """Return a posterior that draws descriptions as they are: words that training examples do not know stay open."""
-    return source if source.loaded.attributes is None else replace(source, loaded=source.loaded.completing(False))
+def _as_they_are(descriptions: Descriptions, count: int) -> Descriptions:
+    """Return descriptions for n draws each of which nothing is completed: words that examples do not know stay open."""
+    if descriptions.tokens is not None or not (descriptions.codes == UNKNOWN).any():
+        return descriptions
+    return replace(descriptions, completed=np.repeat(descriptions.codes[:, None], count, axis=1))
 
 
 def draw_chosen_descriptions(
@@ -112,12 +115,12 @@ def draw_chosen_descriptions(
         chart: The map; None without one.
     """
     for one in by_posterior:
-        source, pictures_by_row = _without_completion(one.source), []
+        source, pictures_by_row = one.source, []
         for places, descriptions in choices.group_by_modality(session, rows):
-            parts = _split_by_description(draw_pictures(session, source, descriptions, count))
+            parts = _split_by_description(draw_pictures(session, source, _as_they_are(descriptions, count), count))
             clouds: list[np.ndarray | None] = [None] * len(places)
             if chart is not None:
-                clouds = [*compute_clouds(source, descriptions, chart, session.seed)]
+                clouds = [*compute_clouds(source, _as_they_are(descriptions, CANDIDATES), chart, session.seed)]
             pictures_by_row += [
                 DescriptionPictures(int(place), *part, cloud)
                 for place, part, cloud in zip(places, parts, clouds, strict=True)

@@ -36,10 +36,10 @@ function gaussian(next, size) {
 
 // Whole descriptions with the number of training examples that have each; those without any come last.
 class Descriptions {
-  constructor(rows, counts) {
-    const levels = bytes(rows).buffer;
-    this.rows = new Int16Array(levels);
+  constructor(rows, counts, kernel) {
+    this.rows = new Int16Array(bytes(rows).buffer);
     this.counts = counts;
+    this.kernel = kernel; // probability that a word is another one
     this.length = counts.length;
     this.width = this.length ? this.rows.length / this.length : 0;
     const unseen = counts.findIndex((count) => !count);
@@ -50,31 +50,37 @@ class Descriptions {
     return this.rows.subarray(number * this.width, (number + 1) * this.width);
   }
 
-  // How many of the words of a wish a description has, where an attribute with excluded values counts as one.
+  // How many parts of a wish a description has, lacks and leaves open; excluded values of an attribute are one part.
   agreement(number, { chosen, excluded }) {
-    const row = this.row(number);
-    return row.reduce((sum, value, m) => {
-      if (chosen[m] !== ANY) return sum + (value === chosen[m]);
-      return sum + (excluded[m].size > 0 && value !== ANY && !excluded[m].has(value));
-    }, 0);
+    const found = { right: 0, wrong: 0, open: 0 };
+    this.row(number).forEach((value, m) => {
+      if (chosen[m] === ANY && !excluded[m].size) return;
+      const right = chosen[m] === ANY ? !excluded[m].has(value) : value === chosen[m];
+      found[value === ANY ? "open" : right ? "right" : "wrong"] += 1;
+    });
+    return found;
   }
 
-  // p(description | wish) of the first `count` ones: the shares of training examples that agree with it, or else that
-  // agree with most of its words.
-  shares(wish, count) {
-    const agreements = Array.from({ length: count }, (_, number) => this.agreement(number, wish));
-    const best = agreements.reduce((one, other) => Math.max(one, other), 0);
-    const weights = agreements.map((one, number) => (one === best ? this.counts[number] : 0));
+  // p(description | wish) of the first `count` ones: the shares of training examples that agree with it. Where none does,
+  // all lend their other words, each as likely as its words are the wish's with some changed; or, to show what is there,
+  // `nearest`, only those that have most of its words.
+  shares(wish, count, nearest = false) {
+    const found = Array.from({ length: count }, (_, number) => this.agreement(number, wish));
+    const best = found.reduce((one, { right }) => Math.max(one, right), 0);
+    const whole = found.some(({ right, wrong, open }) => right === best && !wrong && !open);
+    const likely = ({ right, wrong, open }) => (1 - this.kernel) ** right * this.kernel ** wrong * 0.5 ** open;
+    const fits = whole || nearest ? ({ right }) => (right === best ? 1 : 0) : likely;
+    const weights = found.map((one, number) => this.counts[number] * fits(one));
     const total = weights.reduce((sum, weight) => sum + weight, 0);
     if (total) return weights.map((weight) => weight / total);
-    const alike = agreements.filter((one) => one === best).length;
-    return agreements.map((one) => (one === best ? 1 / alike : 0));
+    const every = found.map(fits); // of combinations without examples
+    const all = every.reduce((sum, weight) => sum + weight, 0);
+    return every.map((weight) => weight / all);
   }
 
   // Whether any training example has all words of a wish.
   has(wish) {
-    const asked = wish.chosen.filter((value, m) => value !== ANY || wish.excluded[m].size).length;
-    return Array.from({ length: this.trained }).some((_, number) => this.agreement(number, wish) === asked);
+    return Array.from({ length: this.trained }, (_, number) => this.agreement(number, wish)).some(({ wrong, open }) => !wrong && !open);
   }
 
   // A whole description for a wish: its own words, and the others of a training description; values that it excludes

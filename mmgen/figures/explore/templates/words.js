@@ -128,7 +128,7 @@ class Source {
     const { part } = this;
     if (!this.draws) {
       const size = this.clouds.length / part.held;
-      return renew(part.shares(part.held).flatMap((share, row) =>
+      return renew(part.storedMixture.flatMap((share, row) =>
         share ? fromBytes(this.clouds.subarray(row * size, (row + 1) * size)).map(([x, y]) => [x, y, share, row]) : [],
       ));
     }
@@ -169,7 +169,7 @@ class Part {
   constructor(described, place) {
     Object.assign(this, described);
     this.id = place;
-    this.descriptions = new Descriptions(described.rows, described.counts);
+    this.descriptions = new Descriptions(described.rows, described.counts, described.kernel);
     this.draw = 0;
     this.wish = { ...this.emptyWish(), chosen: [...described.opening] };
     this.listeners = [];
@@ -192,8 +192,8 @@ class Part {
   }
 
   // Shares of the first descriptions in the mixture that the wish asks for.
-  shares(count) {
-    return this.descriptions.shares(this.wish, count);
+  shares(count, nearest) {
+    return this.descriptions.shares(this.wish, count, nearest);
   }
 
   // The noise of picture `n` of the present draw.
@@ -272,7 +272,7 @@ class Part {
   // New pictures after a change of the wish or of the noise.
   choose(address = true) {
     this.mixture = this.shares(this.descriptions.trained || this.descriptions.length);
-    this.storedMixture = this.held ? this.shares(this.held) : [];
+    this.storedMixture = this.held ? this.shares(this.held, true) : [];
     this.chips.forEach((refresh) => refresh());
     this.sources.forEach((source) => source.show());
     this.says.textContent = this.inWords();
@@ -297,7 +297,7 @@ class Part {
     if (whole) this.mixed.textContent = seen ? "" : "No training picture has these words together.";
     else if (!this.descriptions.trained) this.mixed.textContent = "";
     else if (seen) this.mixed.textContent = `A mixture of ${from}, by their shares.`;
-    else this.mixed.textContent = `No training picture has these words together; the open ones are those of ${from} that have most of them.`;
+    else this.mixed.textContent = "No training picture has these words together; others lend it those that are open.";
   }
 
   // The wish as #digit=3&NOT+scale=big, and the number of the draw.
