@@ -166,7 +166,7 @@ class _Parser:
             if attribute in values:
                 raise UsageError(
                     f"description gives '{info.names[attribute]}' twice, as '{values[attribute]}' and '{value}'; give "
-                    f"each attribute once, or with guidance above 0 join alternatives by {OR}"
+                    f"each attribute once, or join alternatives by {OR}"
                 )
             values[attribute], codes[attribute] = value, code
         box = _allowed_values(codes, info)
@@ -204,7 +204,7 @@ class _Parser:
             if conflicts.any():
                 raise self.make_error(
                     f"asks for two values of '{self.info.names[int(conflicts.argmax())]}' at once, expected one; give "
-                    f"one, or with guidance above 0 join alternatives by {OR}"
+                    f"one, or join alternatives by {OR}"
                 )
             codes = np.where(specified, right.codes, left.codes)
         elif operator == IGNORE:

@@ -35,7 +35,6 @@ __all__ = [
     "Descriptions",
     "format_description",
     "batch_of_descriptions",
-    "check_guided_descriptions",
     "check_posterior_reads",
     "select_posterior",
     "complete_descriptions",
@@ -288,25 +287,18 @@ def select_posterior(loaded: "TrainedModel", descriptions: Descriptions, posteri
     """Return ``posterior``, or by default :func:`default_posterior`, after checking that it reads the descriptions.
 
     Raises:
-        UsageError: There is no such posterior, it cannot read a description, or guidance has an empty description.
+        UsageError: There is no such posterior, it cannot read a description, or guidance has an empty description that
+            is not completed.
     """
-    check_guided_descriptions(loaded, descriptions)
     source = loaded.posteriors[posterior or default_posterior(loaded, descriptions)].name
-    check_posterior_reads(loaded, source, descriptions)
-    return source
-
-
-def check_guided_descriptions(loaded: "TrainedModel", descriptions: Descriptions) -> None:
-    """Raise an error if the model is guided and a description is empty, since guidance needs at least one word.
-
-    Raises:
-        UsageError: A description specifies nothing.
-    """
-    if loaded.guidance and not all(descriptions.modalities(loaded, row) for row in range(len(descriptions))):
+    is_empty = not all(descriptions.modalities(loaded, row) for row in range(len(descriptions)))
+    if loaded.guidance and is_empty and not loaded.completes_words_of(source):
         raise UsageError(
             f"guidance {loaded.guidance} got an empty description, expected at least one word; describe "
             "the picture, or leave guidance out"
         )
+    check_posterior_reads(loaded, source, descriptions)
+    return source
 
 
 def check_posterior_reads(loaded: "TrainedModel", posterior: str, descriptions: Descriptions) -> None:
