@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mmgen.results.conditions import Conditions
 from mmgen.results.groups import contrast, group_runs
-from mmgen.results.naming import RETRIEVAL
+from mmgen.results.naming import CONDITIONAL, RETRIEVAL
 from mmgen.results.ranking import MeasuredPosterior, fit_identity, rank_posteriors, shared_conditions
 from mmgen.results.score import Score, classifier_names
 
@@ -67,7 +67,8 @@ def find_next_steps(scores: Sequence[Score], *, larger: bool = False, most: int 
         if rows:
             own = _Measured(by_model[model], rows, several=sum(map(bool, ranked.values())) > 1)
             rivals = [score for other, found in by_model.items() if not ranked[other] for score in found]
-            weak += [*own.attributes(larger), *own.few_words(), *own.coverage(), *own.recall(), *own.rivals(rivals)]
+            weak += [*own.attributes(larger), *own.few_words(), *own.ghosts(), *own.coverage(), *own.recall()]
+            weak += own.rivals(rivals)
             guided += list(own.guidance())
     weak = sorted(weak, key=lambda step: step.loss, reverse=True)[: most - bool(guided)]
     return [*weak, *guided[:1]] or _without_weakness(scores, [rows[0].right for rows in ranked.values() if rows])
@@ -150,19 +151,26 @@ class _Measured:
         ]
         by = f" by {dict(zip(map(id, readings), classifier_names(readings), strict=True))[id(score)]}" if others else ""
         need: Need
-        if real < _READABLE:
+        misread = "the judge misreads real pictures too"
+        if drawn >= real - _SHORT:  # what the judge's own errors explain
+            if real >= _READABLE:
+                return None
             need = "larger" if larger else "read"
-            advice = "the judge misreads real pictures too, so look with your own eyes; " + (
+            advice = f"{misread}, so look with your own eyes; " + (
                 "larger pictures keep more detail"
                 if larger
                 else "a longer training of the judge, or more pictures, may help"
             )
-        elif drawn >= real - _SHORT:
-            return None
         elif any(value >= real - _SHORT for _, value in others):
             need, advice = "draw", "the judges disagree, so look with your own eyes; a longer training may help"
         else:
             need, advice = "train", "the model draws it badly; train longer, or add pictures of each value"
+            if real < _READABLE:
+                need = "larger" if larger else "train"
+                further = "; larger pictures keep more detail" if larger else ""
+                advice = (
+                    f"the model draws it badly, and {misread}; train longer, or add pictures of each value{further}"
+                )
         also = "".join(f", {value:.1f} % by {judge}" for judge, value in others)
         chance = self._chance(name, score)
         numbers = f"{drawn:.1f} % drawn right{by}{also}; {real:.1f} % of real pictures read right{by}{chance}"
@@ -191,6 +199,28 @@ class _Measured:
                 "fit",
                 few,
             )
+
+    def ghosts(self) -> Iterator[NextStep]:
+        """Yield a step if judges read drawn pictures alike clearly less often than real ones, with fewest words given:
+        pictures then show two values of an open word at once.
+        """
+        found = [score for score in self._like(self.best, "agreement") if score.quantity == "agreement"]
+        if not found:
+            return
+        score = found[-1]
+        below, error = (score.details.get(key) for key in ("below_ceiling", "below_ceiling_stderr"))
+        if not isinstance(below, int | float) or below < max(_SHORT, 1.96 * float(error or 0.0)):
+            return
+        worst = min(score.by_attribute, key=lambda name: score.by_attribute[name], default="")
+        most = f", most often the {worst}" if len(score.by_attribute) > 1 else ""
+        need: Need = "draw" if score.as_given else "fit"
+        completed = "let words that are left open be completed (without --no-complete), or " if score.as_given else ""
+        text = (
+            f"{self.prefix}{_words(score.given)} given: two judges read the open words alike on "
+            f"{score.number_with_unit} of drawn pictures, on {_ceiling(score):.1f} % of real ones: the others show two "
+            f"values at once{most}; {completed}fit the posterior longer."
+        )
+        yield NextStep(below, text, need, score)
 
     def coverage(self) -> Iterator[NextStep]:
         """Yield a step if what a description leaves open varies too little, with the reason if scores have it."""
@@ -238,7 +268,8 @@ class _Measured:
         for model, pairs in ahead.items():
             listed = ", ".join(f"{s.given} given {s.value:.1f} against {mine.value:.1f} %" for s, mine in pairs)
             varied = self._compare_coverage([score for score in scores if _model_of(score) == model])
-            name = pairs[0][0].run.get("name", "another model")
+            rival = pairs[0][0]
+            name = f"the {CONDITIONAL}" if rival.base == CONDITIONAL else rival.run.get("name", "another model")
             loss = max(score.value - mine.value for score, mine in pairs)
             yield NextStep(loss, f"{name} draws more words right ({listed}){varied}.", "draw", self.best)
 
@@ -261,33 +292,40 @@ class _Measured:
         )
         if guided is None or base is None:
             return
-        changes = []
+        changes = self._named_changes(guided, base)
+        if "correctness" not in changes:  # one comparison, named beforehand: of several, some differ by chance
+            return
+        listed = " and ".join(
+            f"{value:+.1f} points of {metric} ({given} given)" for metric, (value, given) in changes.items()
+        )
+        gains, loses = changes["correctness"][0] > 0, changes.get("coverage", (0.0, 0))[0] < 0
+        source, drawn = f"{self.prefix}{guided.source}", guided if gains else base
+        if not gains:
+            advice = "it buys variety with errors" if changes.get("coverage", (0.0, 0))[0] > 0 else "leave guidance out"
+        elif loses:
+            advice = "a smaller weight keeps more variety"
+            drawn = replace(guided, guidance=(guided.guidance or 0.0) / 2)
+        else:
+            advice = "use it"
+        yield NextStep(0.0, f"{source} brings {listed}: {advice}.", "draw", drawn)
+
+    def _named_changes(self, guided: Score, base: Score) -> dict[str, tuple[float, int | None]]:
+        """Return by metric the difference that guidance makes with most words given, by the first judge, and their
+        number; nothing for differences within their error.
+        """
+        changes = {}
         for metric in ("correctness", "coverage"):
             pairs = [
                 (one, other)
                 for one in self._like(guided, metric)
                 for other in self._like(base, metric)
                 if one.given == other.given and shared_conditions(one) == shared_conditions(other)
+                if one.ids.get("judge") == self.best.ids.get("judge")
             ]
-            differing = [pair for pair in pairs if _differ(*pair)]
-            if differing:
-                one, other = max(differing, key=lambda pair: abs(pair[0].value - pair[1].value))
-                changes.append((metric, one.value - other.value, one.given))
-        source = f"{self.prefix}{guided.source}"
-        if not changes:
-            text = f"{source} does not differ from {base.source} beyond the errors: leave guidance out."
-            yield NextStep(0.0, text, "draw", base)
-            return
-        listed = " and ".join(f"{value:+.1f} points of {metric} ({given} given)" for metric, value, given in changes)
-        gains = [metric for metric, value, _ in changes if value > 0]
-        losses = [metric for metric, value, _ in changes if value < 0]
-        if not losses:
-            advice = "use it"
-        elif not gains:
-            advice = "leave guidance out"
-        else:
-            advice = "a smaller weight keeps more variety" if "coverage" in losses else "it buys variety with errors"
-        yield NextStep(0.0, f"{source} brings {listed}: {advice}.", "draw", guided if gains else base)
+            if pairs and _differ(*pairs[0]):
+                one, other = pairs[0]
+                changes[metric] = one.value - other.value, one.given
+        return changes
 
 
 def _copies(scores: Sequence[Score]) -> Iterator[NextStep]:

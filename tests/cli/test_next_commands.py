@@ -49,7 +49,7 @@ CASES = {
               "-o {0}/model-5000.safetensors"),
     "fit": ([score(99.0), score(60.0, given=1)], "fit-aggregate {0}/model.safetensors --family realnvp --steps 2000 "
             "-o {0}/aggregate-2000.safetensors"),
-    "read": ([score(60.0, 60.0, judge_accuracy={"shape": 70.0, "mean": 70.0})],
+    "read": ([score(68.0, 68.0, judge_accuracy={"shape": 70.0, "mean": 70.0})],
              "show {0}/judge.safetensors -o misread.png"),
     "draw": ([score(99.0)], "sample {0}/aggregate.safetensors --given 'shape=big star'"),
     "guided": ([score(90.0), score(99.0, **GUIDED, guidance_method="")],
