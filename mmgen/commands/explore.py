@@ -17,10 +17,10 @@ __all__ = ["Explore"]
 class Explore(Drawing[Path]):
     """Make one HTML page to play with: choose words, move z, look around in the latent space.
 
-    It shows pictures of every posterior for any words, sliders for the dimensions of z, a map of encodings with the
-    picture under the pointer, and paper to draw on. Where its decoder is small, the page computes pictures itself;
-    other pictures are drawn beforehand. It needs no server and no network: open it from a disk, send it, or put it on
-    a web site.
+    It shows pictures of every posterior for any words, chosen or excluded, a slider from one word to another, sliders
+    for the dimensions of z, a map of encodings with the picture under the pointer, and paper to draw on. Where decoder
+    and flow are small, the page draws pictures itself; other pictures are drawn beforehand. It needs no server and no
+    network: open it from a disk, send it, or put it on a web site.
     """
 
     files: Annotated[File | Sequence[File], Input("file", metavar="FILES...", folders=find_explored_files)]

@@ -188,7 +188,7 @@ def test_parts_that_make_no_sense_are_left_out(world: Path, tmp_path: Path) -> N
     shutil.copy(world / "flat-true.safetensors", tmp_path)
     source, data = page_of([tmp_path / "flat-true.safetensors"], tmp_path / "e.html", limits=SMALL)
     assert data["map"] is None and data["traversals"] is None and len(data["parts"][0]["counts"]) == 4
-    assert "Without its data there are no encodings" in source and "No judge was found" in source
+    assert "Without its data there are no encodings" in source and "No judge looked at these images. Make one" in source
 
 
 def test_a_page_says_why_it_does_not_decode_pictures_itself(world: Path, tmp_path: Path) -> None:

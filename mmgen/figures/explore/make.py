@@ -153,7 +153,7 @@ def make_explorer(
     """
     limits = limits or Limits()
     paths = list(paths)
-    report_files = gather_files(paths)
+    report_files = gather_files(paths, frames=False)  # a page without a judge says so in its small print
     group = _single_model(report_files.groups)
     if unread := report_files.unused_files(paths, scores=True):
         report_files.notices.append(f"The page does not use {report_files.describe(unread)}.")
@@ -318,6 +318,18 @@ def _fit_page(content: PageContent, limits: Limits, title: str, command: str, se
         content.parts = [part.first(max(1, int(share * part.held))) for part in content.parts]
 
 
+def _explain_judge(session: Session) -> str:
+    """Explain red frames and name the judge, or say how to make one."""
+    judge, group = session.judge, session.group
+    said = explain_red_frames(judge.accuracy if judge else None, classifier_reads_samples(session.model))
+    if judge is not None and group.judge is not None:
+        return f"{said} It is {group.judge.name}."
+    if session.model.attributes is None:
+        return said
+    command = f"mmgen train-classifier {group.dataset.name if group.dataset is not None else 'DATASET'}"
+    return f"{said} Make one with {command}, and this page again: wrong words then have red frames."
+
+
 def _name_data(session: Session) -> str:
     """Return the heading of a page: what a person calls the data, and what its pictures are drawn from."""
     name = session.group.model.stem
@@ -335,12 +347,10 @@ def _render_page(content: PageContent, title: str, command: str, seed: int, repo
 
     session, group = content.session, content.session.group
     style, script = _read_template("explore.css"), "\n".join(map(_read_template, _SCRIPTS))
-    judge = session.judge
     return page_environment("explore").get_template("explore.html.jinja").render(
         title=title or _name_data(session),
         about=f"{group.model.name}: {describe_model(group)}. Pictures are means of p(image|z), drawn with seed {seed}.",
-        judged=explain_red_frames(judge.accuracy if judge else None, classifier_reads_samples(session.model))
-        + (f" It is {group.judge.name}." if judge and group.judge else ""),
+        judged=_explain_judge(session),
         notices=content.notices,
         reasons=content.live.reasons,
         model=group.header.content_id,
