@@ -29,6 +29,7 @@ __all__ = [
     "format_own_script",
     "format_shell_script",
     "frequent_descriptions",
+    "describe_gaps",
     "gaps_sentence",
     "given_counts",
     "larger_command",

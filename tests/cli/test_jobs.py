@@ -57,6 +57,42 @@ class Commands:
         return ""
 
 
+def test_a_stage_alone_has_all_cores_and_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those before it end first, those after it begin later, though all could run at once."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    commands = Commands(tmp_path)
+    monkeypatch.setattr(_runs, "run_command", commands)
+    names = ["a.html", "b.html", "c.html", "d.html"]
+    stages = [stage(name).model_copy(update={"alone": name == "b.html"}) for name in names]
+    assert _runs.run_stages(stages, tmp_path, 2)
+    assert commands.began[:2] == names[:2] and commands.most == 2
+    threads = dict(zip(commands.began, [one.get("OMP_NUM_THREADS") for one in commands.environments], strict=True))
+    assert threads["b.html"] is None and {threads[name] for name in names if name != "b.html"} == {
+        str(max(1, joblib.cpu_count() // 2))
+    }
+
+
+def test_without_verbose_a_line_follows_each_command_and_its_talk_only_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_runs, "run_command", Commands(tmp_path))
+    named = [one.model_copy(update={"why": f"The purpose of {one.makes}: all of it"}) for one in DIAMOND]
+    for jobs, part in ((1, named[:2]), (2, named)):
+        _runs.run_stages(part, tmp_path, jobs, verbose=False)
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == len(part) and not any("working on" in line or "$" in line for line in said)
+        assert said[0].startswith(f"[1/{len(part)}] The purpose of a.html: a.html ")
+
+    def failing(arguments: list[str], *_: Any, log: Any, **__: Any) -> str:
+        log.write(b"what went wrong\n")
+        raise MmgenError("it failed")
+
+    monkeypatch.setattr(_runs, "run_command", failing)
+    with pytest.raises(MmgenError, match="it failed"):
+        _runs.run_stages([stage("f.html")], tmp_path, 1, verbose=False)
+    assert capsys.readouterr().err == "[1] what went wrong\n"
+
+
 @pytest.mark.parametrize(("jobs", "most"), [(2, 2), (7, 2)])
 def test_a_stage_begins_when_all_that_it_reads_is_there(
     jobs: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -282,6 +282,14 @@ def test_a_folder_that_was_made_for_nothing_goes_again(
     assert (tmp_path / "new").exists() == (tmp_path / "new" / "q").exists() == there
 
 
+@pytest.mark.parametrize("data", DATA)
+def test_a_dry_run_prints_the_commands_and_makes_nothing(data: str, tmp_path: Path) -> None:
+    done = within(tmp_path, "quickstart", "--data", data, "--quick", "--dry-run")
+    assert done.returncode == 0 and not any(tmp_path.iterdir())
+    commands = [line for line in done.stdout.splitlines() if line.startswith("mmgen ")]
+    assert commands == [stage.command_line for stage in quickstart.plan_stages(True, 0, data)]
+
+
 def test_pictures_are_dropped_of_own_ones_alone(tmp_path: Path) -> None:
     done = within(tmp_path, "quickstart", "--quick", "--drop-unreadable")
     assert done.returncode == 2 and "name them with --images DIR" in done.stderr and not any(tmp_path.iterdir())

@@ -90,6 +90,33 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
     assert drawn[drawn.index("--guidance") + 1] == ("cfg:1.5" if judged else "3")  # also where there are captions too
 
 
+def test_the_gaps_of_a_grid_are_drawn_and_counted(tmp_path: Path) -> None:
+    pictures = folder_with(tmp_path, "colour", "size")
+    rows = [{name: row[name] for name in ("file_name", "colour", "size")} for row in rows_of(40)]
+    write_csv(
+        pictures / "metadata.csv",
+        [{**row, "size": "small"} if row["colour"] == "red" else row for row in rows],
+    )
+    found = survey_of(pictures)
+    sizes = own.choose_sizes(found.number, found.side)
+    (drawn,) = [stage for stage in own.plan_stages(pictures, found, sizes, 0) if stage.makes == own.GAPS]
+    assert drawn.settings["given"] == ["colour=red size=large"]
+    assert own.gaps_sentence(found) == "1 of 6 combinations have no picture"
+    alone = survey_of(folder_with(tmp_path / "alone", "colour"))
+    assert own.gaps_sentence(alone) == "" and all(
+        stage.makes != own.GAPS for stage in own.plan_stages(pictures, alone, sizes, 0)
+    )
+
+
+def test_the_model_gets_most_of_the_time(tmp_path: Path) -> None:
+    """Of twenty minutes more than half; judges and rival have no more than at first."""
+    found = with_side(survey_of(folder_with(tmp_path, "colour")), 64)
+    sizes = own.scale_sizes(own.choose_sizes(300, 64), found, 2, minutes=20)
+    without = own.scale_sizes(own.choose_sizes(300, 64), found, 2, steps=0)
+    assert sizes.seconds(True, 2) - replace(sizes, model_steps=0).seconds(True, 2) > 600
+    assert sizes.plain_steps == 2000 and sizes.judge_steps == 800 and without.judge_steps == 200
+
+
 def test_of_several_captions_the_first_is_drawn(tmp_path: Path) -> None:
     pictures = write_folder(tmp_path / "pictures", 40)
     rows = [{"file_name": row["file_name"], "text": text} for row in rows_of(40) for text in (row["text"], "A square.")]

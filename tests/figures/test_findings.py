@@ -45,6 +45,22 @@ def said(world: Path, tmp_path: Path) -> Any:
     return find
 
 
+def test_a_plain_conditional_vae_stands_first_under_its_name(said: Any) -> None:
+    """Where it was measured as the best posterior was; its own file need not be there."""
+    plain = {"base": "plain conditional VAE", "run": {"name": "plain-cvae", "settings": "s", "seed": "0"}}
+    ((_, rows),) = said(
+        line("correctness", 84.0, 4, "aggregate", "agg"),
+        line("coverage", 97.0, 3, "aggregate", "agg"),
+        line("correctness", 80.0, 4, "prior", "true", **plain),
+        line("coverage", 70.0, 3, "prior", "true", **plain),
+    )
+    assert rows == [
+        "A plain conditional VAE | plain conditional VAE: p(z), the words go to the decoder | 80.0 ± 0.5 % | "
+        "70.0 ± 0.5 %",
+        "Where real pictures lie | q_agg: fitted to the aggregate | 84.0 ± 0.5 % | 97.0 ± 0.5 %",
+    ]
+
+
 def test_the_best_row_is_named_with_both_measures_and_the_others_after_it(said: Any) -> None:
     """By the sum of the two: q_true shows more of what is asked for than q_agg, and leaves less open."""
     both = said(

@@ -76,6 +76,17 @@ def test_every_section_is_there_and_has_its_pictures(source: str) -> None:
         assert title in page.text or title in source, title
 
 
+def test_a_plain_conditional_vae_stands_left_of_the_one_other_model(world: Path, tmp_path: Path) -> None:
+    """Under its own name, and without sections of its own; among several models it is one as any other."""
+    files = [world / f"{name}.safetensors" for name in ("flat-aggregate", "cvae")]
+    text = make_report(files, tmp_path / "r.html").run().read_text(encoding="utf-8")
+    table = text[text.index('id="pictures"') :]
+    assert table.index("A plain conditional VAE") < table.index("Where real pictures lie")
+    assert "<title>Report on flat" in text and "Model, objective cvae" in text
+    alone = make_report(files[1:], tmp_path / "s.html").run().read_text(encoding="utf-8")
+    assert "A plain conditional VAE" in alone and "<title>Report on cvae" in alone
+
+
 def test_the_page_needs_nothing_else(source: str) -> None:
     page = Page(source)
     assert all(address.startswith(("#", "data:image/png;base64,")) for address in page.addresses)

@@ -47,13 +47,14 @@ __all__ = ["make_report", "render_page"]
 
 
 def _part_rivals(groups: Sequence[ModelFiles]) -> tuple[list[ModelFiles], list[ModelFiles]]:
-    """Return the models that a report is about, and the plain conditional VAEs of the same data that it shows beside
-    them; alone, these are models as any other.
+    """Return the models that a report is about, and the plain conditional VAEs that it shows beside its one other model
+    of the same data; without one, or with several, these are models as any other.
     """
     plain = [one for one in groups if get_setting(one.header, "objective", "name") == "cvae" and not one.aggregates]
     others = [group for group in groups if group not in plain]
-    rivals = [one for one in plain if one.dataset and one.dataset in [other.dataset for other in others]]
-    return [group for group in groups if group not in rivals], rivals
+    if len(others) != 1 or any(one.dataset is None or one.dataset != others[0].dataset for one in plain):
+        return list(groups), []
+    return others, plain
 
 
 def _generates_text(session: Session) -> bool:
@@ -217,7 +218,7 @@ def make_report(
         for group in groups:
             session = open_session(group, seed, device, guidance, complete)
             ranked = rank_posteriors(scores_of_model(report_files, group.header.content_id))
-            beside = [open_session(one, seed, device, 0.0, complete) for one in rivals if one.dataset == group.dataset]
+            beside = [open_session(one, seed, device, 0.0, complete) for one in rivals]
             session.rivals = [source for one in beside for source in one.sources]
             session.sources = sort_by_scores(session.sources, ranked, len(session.rivals))
             report_files.notices += session.notices
