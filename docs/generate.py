@@ -186,7 +186,7 @@ model = mmgen.train(data, "model.safetensors", preset="quickstart/digits", steps
 fitted = mmgen.fit_aggregate(model, "aggregate.safetensors", steps=800)
 scores = mmgen.evaluate(fitted, guidance=[0, 3], given_count=[4, 3], draws=24)
 mmgen.sample(fitted, "digit=3 scale=big", guidance=3, output="threes.png")
-pixels = fitted.sample("digit=3 NOT scale=big", n=16, guidance=3)  # [16, 1, 32, 32], in [0, 1]
+pixels = fitted.sample("digit=3 NOT scale=big", n=16)  # [16, 1, 32, 32], in [0, 1]
 ```
 
 The results go on to tables, figures and pages:

@@ -165,6 +165,7 @@ class Evaluate(Completing, Stage["Scores"]):
     ) -> "list[Score]":
         from mmgen.evaluation import Evaluation
         from mmgen.generation import load
+        from mmgen.generation.completing import check_reads_parts
         from mmgen.metrics import dropped_counts, evaluate_with_classifiers, training_images_warning
 
         loaded, first = self._model, judges[0] if judges else None
@@ -172,6 +173,10 @@ class Evaluate(Completing, Stage["Scores"]):
         proposal = load(path_of(self.text_proposal), self.device) if self.text_proposal else None
         default = [loaded.fitted.name] if loaded.fitted is not None else list(loaded.posteriors)
         posteriors = _as_list(self.posterior) or default
+        if not self.complete and settings.dropped != (0,):
+            for name in posteriors:
+                if name in loaded.posteriors:
+                    check_reads_parts(loaded, name)
         evaluations = [Evaluation(each, data, first, posteriors, settings, proposal) for each in guided]
         if warning := training_images_warning(evaluations[0], metrics):
             self.watch.say(warning)

@@ -103,8 +103,8 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         from mmgen.generation import TrainedModel, load
 
         if isinstance(self.model, TrainedModel):
-            return self.model.completing(self.complete).guided(self.guidance, self.seed)
-        loaded = load(path_of(self.model), self.device).completing(self.complete).guided(self.guidance, self.seed)
+            return self._asked(self.model).guided(self.guidance, self.seed)
+        loaded = self._asked(load(path_of(self.model), self.device)).guided(self.guidance, self.seed)
         for notice in loaded.notices:
             self.watch.say(notice)
         if loaded.sharpener is not None and self.mean is False:
@@ -112,6 +112,9 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
                 f"--sampled got {path_of(self.model)}, whose sharpened pictures have no noise of pixels; leave it out"
             )
         return loaded
+
+    def _asked(self, loaded: "TrainedModel") -> "TrainedModel":
+        return loaded if self.complete else loaded.completing(False)
 
     @cached_property
     def _start(self) -> "TranslationStart | None":
@@ -135,7 +138,12 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             )
         if self.source is None and not self.rows:
             return
-        described = {"--posterior": self.posterior, "--judge": self.judge, "--guidance": Guidance.parse(self.guidance)}
+        described = {
+            "--posterior": self.posterior,
+            "--judge": self.judge,
+            "--guidance": Guidance.parse(self.guidance),
+            "--no-complete": not self.complete,
+        }
         if ignored := [name for name, value in described.items() if value]:
             raise UsageError(
                 f"--from or --dataset-row got {' and '.join(ignored)} too, which only drawing from a description uses; "

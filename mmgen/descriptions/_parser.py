@@ -10,7 +10,8 @@
 An attribute that is not mentioned is unknown, never a default: "big" means a big digit of any kind, orientation and
 place (VE Section 1 calls these abstract concepts). AND joins two sets of ``name=value``, IN COMMON keeps what both
 have, IGNORE takes the second out of the first, so that each of them means a plain description. SCAN draws for them by
-networks over the posteriors of their operands, see :mod:`mmgen.posteriors.scan`; NOT and OR are answered by guidance.
+networks over the posteriors of their operands, see :mod:`mmgen.posteriors.scan`; NOT and OR are drawn by completing
+descriptions.
 
 References:
     SCAN: Learning Hierarchical Compositional Visual Concepts (Higgins et al., 2018), arXiv:1707.03389
@@ -110,7 +111,7 @@ class _Parser:
         if guided and (others or {OPEN, CLOSE} & set(self.words)):
             raise self.make_error(
                 f"has {guided[0]} beside {' and '.join(others) or 'parentheses'}, expected one or the other: {NOT} and "
-                f"{OR} are answered by guidance, operators and parentheses by a posterior"
+                f"{OR} are drawn by completing descriptions, operators and parentheses by a posterior"
             )
         count = 1 + sum(word in OPERATORS for word in self.words)
         if count > _MOST_OPERANDS:

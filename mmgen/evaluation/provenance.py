@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.evaluation.runs import run_of_files
+from mmgen.generation.completing import can_complete
 from mmgen.results.conditions import format_condition
 from mmgen.results.naming import CONDITIONAL, LEARNED_PRIOR, RETRIEVAL
 from mmgen.results.score import Score, content_condition
@@ -92,7 +93,7 @@ class Provenance:
         if score.posterior not in evaluation.posteriors or score.posterior == RETRIEVAL:
             return score
         source = loaded.posteriors[score.posterior]
-        if source.leaves_open and (source.reads or loaded.model.conditional_on):
+        if source.leaves_open and can_complete(loaded, score.posterior):
             score = replace(score, as_given=True)
         if source.is_fitted:
             fit = dict(loaded.header.settings.get("aggregate") or {})

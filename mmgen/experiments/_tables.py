@@ -26,7 +26,7 @@ class Selector(Settings):
     guidance: float | None = None
     """Power of p(y|z) in a guided posterior."""
     guidance_method: str | None = None
-    """Whether guidance keeps the shares of unspecified attributes; with guidance the default is false."""
+    """Method of guidance, such as cfg; with guidance the default is that by candidates."""
     given: int | None = None
     """Number of conditioning attributes."""
     field: str | None = None

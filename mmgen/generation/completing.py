@@ -6,12 +6,12 @@ import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError
-from mmgen.posteriors import Completions, read_described_codes
+from mmgen.posteriors import Completions, Fitted, read_described_codes
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["can_complete", "check_open_words", "read_completions"]
+__all__ = ["can_complete", "check_open_words", "check_reads_parts", "read_completions"]
 
 
 def can_complete(loaded: "TrainedModel", posterior: str) -> bool:
@@ -22,22 +22,31 @@ def can_complete(loaded: "TrainedModel", posterior: str) -> bool:
     return bool({loaded.attributes.name, *spelled} & {*loaded.reads(posterior)})
 
 
+def check_reads_parts(loaded: "TrainedModel", posterior: str) -> None:
+    """Refuse descriptions with open words, as they are, for a posterior that was fitted to whole ones alone.
+
+    Raises:
+        UsageError: It was.
+    """
+    source = loaded.posteriors[posterior].unguided
+    if isinstance(source, Fitted) and source.whole and not loaded.completes:
+        raise UsageError(
+            f"--no-complete got {loaded.path}, which was fitted to whole descriptions, expected a fit that has seen "
+            "parts of them; leave it out, or fit again with --set aggregate.keep_all=0.5"
+        )
+
+
 def check_open_words(loaded: "TrainedModel") -> None:
     """Refuse descriptions with open words for models that read none.
 
     Raises:
-        UsageError: Descriptions leave no attributes open, or the posterior was fitted to whole ones alone.
+        UsageError: Descriptions leave no attributes open.
     """
     name = loaded.attributes.name if loaded.attributes is not None else ""
     if name not in loaded.likelihood.names and not any(can_complete(loaded, each) for each in loaded.posteriors):
         raise UsageError(
             f"--no-complete got {loaded.path}, whose descriptions leave no attributes open, expected a model that "
             "reads attributes; leave it out"
-        )
-    if loaded.fitted is not None and loaded.fitted.whole:
-        raise UsageError(
-            f"--no-complete got {loaded.path}, which was fitted to whole descriptions, expected a fit that has seen "
-            "parts of them; leave it out, or fit again with --set aggregate.keep_all=0.5"
         )
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.seeding import torch_generator
+from mmgen.generation.completing import check_reads_parts
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import LayeredPosterior
 
@@ -64,6 +65,7 @@ def draw_completions(
     if descriptions.completed is not None or not any(descriptions.is_open(row) for row in rows):
         return descriptions
     if not loaded.posteriors[posterior].is_completing or not loaded.completes_words_of(posterior):
+        check_reads_parts(loaded, posterior)
         return descriptions
     device, known = str(loaded.device), loaded.completions
     streams = [

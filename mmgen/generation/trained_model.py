@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -87,7 +87,8 @@ class TrainedModel(ModelData):
         self.sharpener: TrainedSharpener | None = None
         self._guided = GuidedCache(self.likelihood)
         every = [Prior(model, self.model_path), self.encoder, fitted]
-        found = (lambda: self.completions) if self.completes else None
+        self._find_completions = cache(lambda: generation.read_completions(self))  # shared by copies
+        found = self._find_completions if self.completes else None
         self.posteriors = Posteriors([each for each in every if each is not None], self.path, self.model_path, found)
 
     def __repr__(self) -> str:
@@ -147,10 +148,10 @@ class TrainedModel(ModelData):
         parts = (part for part in (self.attributes, self.text) if part is not None)
         return tuple(part.name for part in parts if part.name in names)
 
-    @cached_property
+    @property
     def completions(self) -> Completions:
         """Distribution of whole descriptions given a part, from those of the training examples."""
-        return generation.read_completions(self)
+        return self._find_completions()
 
     @check_arguments
     def completing(self, complete: bool) -> Self:
@@ -160,13 +161,13 @@ class TrainedModel(ModelData):
             complete: Whether open words are drawn from training descriptions that agree with the given ones.
 
         Raises:
-            UsageError: Descriptions leave no attributes open, or the posterior was fitted to whole ones alone.
+            UsageError: Descriptions leave no attributes open.
         """
         if not complete:
             generation.check_open_words(self)
         changed = copy.copy(self)
         changed.completes = complete and self.attributes is not None
-        changed.posteriors = self.posteriors.completing((lambda: self.completions) if changed.completes else None)
+        changed.posteriors = self.posteriors.completing(self._find_completions if changed.completes else None)
         return changed
 
     @check_arguments

@@ -8,8 +8,9 @@ so a density needs to know whole descriptions alone, each of which is one cluste
 the shares of the training descriptions that agree with the part. NOT and OR are parts like others.
 
 Where no training description agrees with a part, all of them lend it their other words: one with m wrong words weighs
-as much as (l / (1 - l))^m right ones. This is the conditional of a kernel estimate of p(y), whose width l has the
-greatest likelihood of descriptions that are left out.
+as much as (l / (1 - l))^m right ones. l is the width of a kernel estimate of p(y) with the greatest likelihood of
+descriptions that are left out; at 1/2, where words are independent, all weigh alike. That kernel divides l by the
+number of wrong values; the weights do not, since rows that miss a word of few values would crowd out the others.
 
 References:
     Multivariate Binary Discrimination by the Kernel Method (Aitchison, Aitken, 1976), Biometrika 63
@@ -71,7 +72,7 @@ class Completions:
         attributes: AttributesDescription,
         text: TextDescription | None = None,
     ) -> None:
-        self.attributes = attributes
+        self.attributes, self._caption = attributes, "" if text is None else text.name
         self.text = text if text is not None and text.slots else None
         if self.text is not None:
             spelled = (rows[:, [attributes.names.index(slot) for slot in self.text.slots]] != UNKNOWN).all(1)
@@ -109,10 +110,10 @@ class Completions:
         else:
             given = codes != UNKNOWN
             agree = (self.rows[:, given] == codes[given]).all(1)
-            if not agree.any():
+            if not agree.any() and len(agree):
                 return self._borrow(codes, given)
         weights = np.where(agree, self.counts, 0).astype(np.float64)
-        return np.asarray(weights / weights.sum())
+        return np.asarray(weights / max(weights.sum(), 1.0))
 
     def _borrow(self, codes: NDArray[np.uint8], given: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the weights [N] of training descriptions for a part [A] with which none of them agrees."""
@@ -178,9 +179,9 @@ class Completions:
     ) -> NDArray[np.float64]:
         """Return log p(whole | part) [M] in nats of whole descriptions uint8 [M, A]; minus infinity where it is 0."""
         support, shares = self.complete(codes, expression)
-        same = (whole[:, None] == support).all(2)
+        known = {row.tobytes(): share for row, share in zip(support, shares, strict=True)}
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(same @ shares))
+            return np.log([known.get(row.tobytes(), 0.0) for row in whole])
 
     def batch(self, whole: NDArray[np.uint8], device: str = "cpu") -> Batch:
         """Convert whole descriptions uint8 [M, A] to a batch, with their captions where these spell attributes."""
@@ -201,7 +202,7 @@ class Completions:
         if name not in words.values or not {name, *([text.name] if text else [])} & {*reads}:
             return None
         present = words.present[name]
-        spelled = any(other != name and bool(words.present[other].any()) for other in words.values)
+        spelled = self._caption in words.values and bool(words.present[self._caption].any())
         if spelled or bool(present.all()):
             return None  # a caption is whole
         known = torch.where(present, words.values[name], UNKNOWN)

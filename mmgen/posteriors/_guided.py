@@ -3,7 +3,8 @@ r"""Guided posteriors: densities over z, reweighted by p(words | z) of the model
 .. math:: q_w(z|y) = \frac{q(z|y) \, p(y|z)^w}{Z_w(y)}, \quad Z_w(y) = E_{q(z|y)}[p(y|z)^w]
 
 q is any density that latents can be drawn from: fitted to the aggregate or to the true posterior, the model's own
-q(z|y), the prior p(z), or a learned prior q(z). w = 0 leaves it as it is; under p(z), w = 1 is the model's own p(z|y).
+q(z|y), the prior p(z), or a learned prior q(z). w = 0 leaves it as it is; under p(z), w = 1 is the model's own p(z|y)
+of whole descriptions.
 
 Draws are by self-normalised importance resampling: of M candidates from q one is taken with probability proportional to
 p(y|z)^w, and as M grows it has the density q_w. It acts on whole descriptions: words that are left open are drawn

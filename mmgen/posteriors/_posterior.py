@@ -35,8 +35,8 @@ __all__ = ["SLOW", "GuidedPosterior", "Posterior", "Posteriors"]
 
 SLOW = 1e8
 """Floating-point operations of a log density from which many of them take long."""
-_COUNTED, _ESTIMATED = 1024, 256
-"""Largest number of whole descriptions in a mixture that is summed, and number of draws that estimate a larger one."""
+_COUNTED = 16_384
+"""Largest number of whole descriptions in a density of a part."""
 _TOGETHER = 32_768
 """Points of whole descriptions whose densities are computed together."""
 
@@ -100,40 +100,37 @@ class Posterior(ABC):
     def log_prob_with_error(self, z: Tensor, words: Batch) -> tuple[Tensor, Tensor | None]:
         """Return log q(z | words) [..., B] in nats, and its standard errors [..., B]; None where it is exact.
 
-        Of more than 1,024 whole descriptions that agree with a part, 256 are drawn for an estimate.
+        Raises:
+            UsageError: Very many whole descriptions agree with a part.
         """
         codes = self._open_codes(words)
+        z = z.expand(*z.shape[:-2], words.size, z.shape[-1])
         if codes is None:
             return self.log_density_with_error(z, words)
-        z = z.expand(*z.shape[:-2], words.size, z.shape[-1])
         parts = [self._log_mixture(z[..., row, :], part) for row, part in enumerate(codes)]
         values, errors = (torch.stack(each, -1) for each in zip(*parts, strict=True))
         return values, errors if bool(errors.any()) else None
 
     def _log_mixture(self, z: Tensor, codes: NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
         """Return the log density [...] of a part of a description [A] at z [..., D], and its standard errors."""
-        known = self.completions
-        whole, shares = known.complete(codes, self._expression)
-        counted = len(whole) <= _COUNTED
-        if not counted:
-            generator = torch.Generator().manual_seed(0)
-            whole, shares = known.sample(codes, _ESTIMATED, generator, self._expression), np.full(_ESTIMATED, 1.0)
-            shares /= len(whole)
+        whole, shares = self.completions.complete(codes, self._expression)
+        if len(whole) > _COUNTED:
+            raise UsageError(
+                f"the log density of a part is a sum over {len(whole):,} whole descriptions, expected at most "
+                f"{_COUNTED:,}; give more words"
+            )
         values, errors = [], []
         together = max(1, _TOGETHER // max(1, z.shape[:-1].numel()))
         for start in range(0, len(whole), together):
-            words = known.batch(whole[start : start + together], str(z.device))
-            value, error = self.log_density_with_error(z.unsqueeze(-2), words)
+            words = self.completions.batch(whole[start : start + together], str(z.device))
+            each = z.unsqueeze(-2).expand(*z.shape[:-1], words.size, z.shape[-1])
+            value, error = self.log_density_with_error(each, words)
             values.append(value.double())
             errors.append(torch.zeros_like(values[-1]) if error is None else error.double())
-        value, error = torch.cat(values, -1), torch.cat(errors, -1)
-        weights = torch.from_numpy(shares).to(value.device)
+        value, weights = torch.cat(values, -1), torch.from_numpy(shares).to(z.device)
         total = (value + weights.log()).logsumexp(-1)
-        parts = (value - total.unsqueeze(-1)).exp()  # densities of whole descriptions beside that of the part
-        variance = (weights * parts * error).square().sum(-1)
-        if not counted:
-            variance = variance + (parts - 1).square().mean(-1) / (len(whole) - 1)
-        return total.to(z.dtype), variance.sqrt().to(z.dtype)
+        parts = weights * (value - total.unsqueeze(-1)).exp()  # shares of the whole descriptions in the density at z
+        return total.to(z.dtype), (parts * torch.cat(errors, -1)).square().sum(-1).sqrt().to(z.dtype)
 
     def _open_codes(self, words: Batch) -> NDArray[np.uint8] | None:
         """Return the codes [B, A] of descriptions that leave words open; None if there is nothing to complete."""
@@ -141,9 +138,8 @@ class Posterior(ABC):
             return None
         if self._expression is not None:
             return np.stack([self._expression.codes] * words.size)
-        present = [words.present[name] for name in words.values]
-        if all(bool(each.all()) or each.dim() == 1 for each in present):
-            return None  # before training descriptions are read; captions are whole or missing
+        if all(bool(each.all()) or each.dim() == 1 for each in (words.present[name] for name in words.values)):
+            return None  # before training descriptions are read; all but attributes are whole or missing
         return self.completions.open_codes(words, self.reads)
 
     @property

@@ -259,7 +259,7 @@ class _Measured:
         ours = {(s.given, shared_conditions(s)): s for s in self._like(self.best, "correctness")}
         ahead: dict[str, list[tuple[Score, Score]]] = {}
         for score in scores:
-            is_rival = score.metric == "correctness" and score.posterior == "prior"
+            is_rival = score.metric == "correctness" and score.posterior == "prior" and not score.as_given
             mine = ours.get((score.given, shared_conditions(score))) if is_rival else None
             if mine is None or mine.ids.get("judge") != self.best.ids.get("judge"):
                 continue

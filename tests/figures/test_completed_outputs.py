@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mmgen.artifacts import read_header, read_samples
+from mmgen.commands.sample import Sample
 from mmgen.generation import load
 from mmgen.posteriors import load_aggregate
 from mmgen.results.score import read_scores
@@ -47,6 +48,7 @@ def test_a_conditional_decoder_sees_completed_words(readers: Path, monkeypatch: 
     monkeypatch.setattr(
         model.model, "decode", lambda name, z, words=None: (seen.append(words), decode(name, z, words))[1]
     )
+    assert not Sample(model.completing(False))._model.completes  # what the model was told holds
     completed = model.sample("colour=red", 20, posterior="prior")
     (words,) = seen
     codes = words.values["attributes"].numpy()
@@ -71,6 +73,7 @@ def test_scores_say_what_was_not_completed(readers: Path, tmp_path: Path) -> Non
         (["sample", "jmvae", "--given", "big red", "--no-complete"], "whose descriptions leave no attributes open"),
         (["eval", "bare", "-m", "active-units", "--no-complete"], "whose descriptions leave no attributes open"),
         (["sample", "elbo-attributes", "--given", "colour=red", "--no-complete"], "was fitted to whole descriptions"),
+        (["sample", "labels", "--from", "image", "--to", "image", "--no-complete"], "got --no-complete too"),
         (["sample", "labels", "--given", "NOT colour=red", "--no-complete"], "drawn by completing descriptions"),
         (["sample", "elbo-attributes", "--given", "NOT colour=red", "-p", "prior"], "reads no descriptions"),
         (["sample", "elbo-attributes", "--given", "colour=green"], "colour has no value 'green'"),

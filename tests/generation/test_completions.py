@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+import mmgen.densities
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import parse as parse_words
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.latents import draw_completions, draw_latents
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import AttributesDescription
-from mmgen.posteriors import Completions, _candidates, _posterior
+from mmgen.posteriors import Aggregate, Completions, Fitted, _candidates, _posterior
 from tests.generation.test_guidance import agree
 from tests.generation.toy import ATTRIBUTES, COUNTS, GRID_OF_Z as GRID, ROWS, loaded
 
@@ -207,18 +209,25 @@ def test_log_density_of_a_part_is_the_log_of_the_mixture(posterior: str, words: 
     assert float(total) == pytest.approx(1, abs=0.03)  # what lies beyond the grid
 
 
-def test_many_whole_descriptions_are_estimated_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("family", mmgen.densities.names())
+def test_every_family_has_the_density_of_a_mixture(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    density = mmgen.densities.get(family)()
+    torch.manual_seed(0)
+    aggregate = Aggregate(LatentSpace.flat(2), ATTRIBUTES, density).eval().requires_grad_(False)
     toy = loaded(completes=True)
-    assert toy.fitted is not None
-    toy.fitted.aggregate.requires_grad_(False)
-    batch = parse_descriptions(toy, ["size=big"]).batch(toy, 0)
-    z, source = GRID.z[::4001, None], toy.posteriors["aggregate"]
-    exact, none = source.log_prob_with_error(z, batch)
-    assert none is None
+    fitted = Fitted("aggregate", aggregate.keep_descriptions(ROWS, COUNTS), 2).completing(lambda: toy.completions)
+    words = toy.describe_codes(np.array([[OPEN, 0], [0, OPEN]], np.uint8))
+    z = torch.randn(3, 1, 2)
+    found = fitted.log_prob(z, words)
+    assert found.shape == (3, 2)
+    for row, codes in enumerate(([OPEN, 0], [0, OPEN])):
+        whole, shares = toy.completions.complete(np.array(codes, np.uint8))
+        parts = [fitted.aggregate.log_prob(z, toy.describe_codes(one[None]))[:, 0].exp() for one in whole]
+        expected = (torch.stack(parts, -1).double() @ torch.from_numpy(shares)).log()
+        torch.testing.assert_close(found[:, row].double(), expected, atol=1e-4, rtol=1e-4)
     monkeypatch.setattr(_posterior, "_COUNTED", 1)
-    estimate, error = source.log_prob_with_error(z, batch)
-    assert error is not None and bool((error > 0).any())
-    assert float(((estimate - exact).abs() / error.clamp_min(1e-4)).max()) < 4
+    with pytest.raises(UsageError, match="is a sum over 3 whole descriptions, expected at most 1; give more words"):
+        fitted.log_prob(z, words)
 
 
 def test_not_and_or_are_drawn_without_guidance_and_refused_where_nothing_is_completed() -> None:

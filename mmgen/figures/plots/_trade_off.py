@@ -148,7 +148,8 @@ Key = tuple[str, float | None, float, str, str]
 def _posterior_key(score: Score) -> Key:
     posterior = score.base if score.posterior == "guided" else score.posterior
     weight = score.text_weight or 1.0 if posterior == "true" else None
-    return posterior, weight, score.guidance or 0.0, score.guidance_method, score.family
+    method = ", ".join(filter(None, [score.guidance_method, "not completed" if score.as_given else ""]))
+    return posterior, weight, score.guidance or 0.0, method, score.family
 
 
 def _model_and_fit(score: Score, key: Key) -> tuple[str, str]:

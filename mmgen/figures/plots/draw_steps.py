@@ -21,7 +21,7 @@ from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
 from mmgen.figures.plots._chosen import encode_start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.descriptions import Descriptions, empty_description
-from mmgen.generation.latents import draw_latents
+from mmgen.generation.latents import draw_completions, draw_latents
 from mmgen.models import DrawingStep
 
 __all__ = ["draw_steps"]
@@ -92,8 +92,10 @@ def _strip_of_descriptions(session: Session, descriptions: Descriptions) -> list
     model = session.model
     strips = []
     for source in session.sources:
-        z = draw_latents(source.loaded, source.posterior, descriptions, 1, session.seed)[:, 0]
-        condition = descriptions.batch(model, slice(None)) if model.model.conditional_on else None
+        whole = draw_completions(source.loaded, source.posterior, descriptions, 1, session.seed)
+        z = draw_latents(source.loaded, source.posterior, whole, 1, session.seed)[:, 0]
+        every = slice(0, len(whole)), slice(0, 1)
+        condition = whole.batch_of_draws(model, *every) if model.model.conditional_on else None
         steps = model.model.drawing_steps(z, condition)
         strips.append(_Strip(source.name, descriptions.format_texts(model), steps))
     return strips

@@ -139,6 +139,10 @@ def _guide_sources(session: Session, guidance: Guidance) -> list[Source]:
     return found
 
 
+def _asked(loaded: "TrainedModel", complete: bool) -> "TrainedModel":
+    return loaded if complete else loaded.completing(False)
+
+
 def open_session(
     group: ModelFiles, seed: int, device: str = "cpu", guidance: AnyGuidance = 0.0, complete: bool = True
 ) -> Session:
@@ -157,7 +161,7 @@ def open_session(
     from mmgen.classifier import load_classifier
     from mmgen.generation import load
 
-    model = load(group.model, device).completing(complete)
+    model = _asked(load(group.model, device), complete)
     session = Session(group, model, None, seed)
     if group.judge is not None:
         try:
@@ -167,7 +171,7 @@ def open_session(
             session.judge = None
             session.notices.append(f"The images of {group.model.name} are not judged: {error}.")
     session.priors.append(Source(model.posteriors["prior"].title, model, "prior", group.model, "nothing"))
-    fitted = [load(path, device).completing(complete) for path in group.aggregates]
+    fitted = [_asked(load(path, device), complete) for path in group.aggregates]
     session.notices += dict.fromkeys(notice for loaded in (model, *fitted) for notice in loaded.notices)
     for loaded in fitted:
         fit = loaded.posteriors[loaded.posteriors.default]
