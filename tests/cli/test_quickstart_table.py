@@ -14,7 +14,7 @@ def score(posterior: str, value: float, given: int = 3, metric: str = "correctne
 def test_the_table_has_a_row_for_the_rival_and_columns_for_every_number_of_words() -> None:
     scores = [
         score("aggregate", 90.0), score("aggregate", 80.0, 1), score("prior", 20.0),
-        score("prior", 85.0, run={"name": "plain-cvae"}), score("aggregate", 1.0, 3, "copies", protocol="features"),
+        score("prior", 85.0, base="plain conditional VAE"), score("aggregate", 1.0, 3, "copies", protocol="features"),
         score("aggregate", 2.0, 3, "copies", protocol="pixels", judge=""),
     ]  # fmt: skip
     columns, rows = final_table(scores, choose_columns(scores))
