@@ -67,8 +67,6 @@ class Target(ABC):
     family: ClassVar[str | None] = None
     """The only family of densities that can be fitted to it; None for any."""
 
-    keep_all: ClassVar[float] = 1.0
-    """Share of descriptions that stay whole during fitting by default: all, where open words are drawn first."""
     needs_likelihood: ClassVar[bool] = False
     """Whether fits need draws with gradients and their log density, which families with a loss of their own lack."""
 

@@ -133,7 +133,6 @@ def fit_aggregate(
             aggregate.load_state_dict({**aggregate.state_dict(), **base.state_dict()})
             parent_ids["base"] = header.content_id
         keep_all = settings.aggregate.keep_all
-        assert keep_all is not None, "settings are completed"
         task = target.build_task(FitParts(aggregate, base, model, keep_all, rows.mean, rows.log_sd))
         facts = {"latent_shapes": {name: list(shape) for name, shape in fitted.shapes.items()}}
         return TaskParts(task, rows, validation, parent_ids, facts=facts)
@@ -186,7 +185,7 @@ def load_base(
     ):
         raise UsageError(
             f"{path} was fitted with other settings ({base_settings.family_name}, --given "
-            f"{base_settings.aggregate.given}, keep_all {base_settings.aggregate.keep_all}), expected the family, "
+            f"{base_settings.aggregate.given}, keep_all {base_settings.aggregate.keep_all:g}), expected the family, "
             "target, condition and keep_all of the fit that starts from it; fit it again with the same settings"
         )
     return header, base

@@ -45,9 +45,9 @@ class AggregateSettings(Settings):
     q(z)); left out, text where the model generates text, else attributes."""
     layers: Layers = "all"
     """Layers of z that are fitted, where a model has several: all, or the top one (p(z) draws the others)."""
-    keep_all: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Share of descriptions that stay whole during fitting; from the others attributes are dropped at random. Left out,
-    1, since open words of a description are completed; 0.5 for scan, and what --no-complete needs."""
+    keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Share of descriptions that stay whole during fitting; from the others attributes are dropped at random, which
+    keeps a density of few examples from overfitting. With 1 descriptions cannot be drawn with --no-complete."""
     text_network: TextNetwork | None = None
     """Widths of the network that reads sentences, trained with the density; left out, chosen for small data."""
     examples: Annotated[int, Field(ge=1)] = 100_000
@@ -216,10 +216,8 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
             f"setting 'aggregate.text_network.dropout' got {dropout}, expected 0, since a draw and its density need "
             "the same encoding of a caption; leave it out"
         )
-    keep_all = settings.aggregate.keep_all
     completed = {
         "given": given,
-        "keep_all": target.keep_all if keep_all is None else keep_all,
         "family": {"name": settings.family_name, **to_json_values(settings.build_family())},
         "target": {"name": settings.aggregate.target["name"], **to_json_values(target)},
     }

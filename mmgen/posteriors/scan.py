@@ -101,7 +101,6 @@ class ScanTarget(Target):
 
     posterior: ClassVar[str] = "scan"
     family: ClassVar[str | None] = "gaussian"  # its divergences have closed forms
-    keep_all: ClassVar[float] = 0.5  # an open word makes an abstract concept
 
     symbols_weight: Annotated[float, Field(ge=0)] = 1.0
     """Weight of E log p(y|z)."""
