@@ -23,10 +23,12 @@ for split in iid compositional; do
         for family in realnvp nsf rectified-flow; do
             fit="${model%.safetensors}-$family.safetensors"
             mmgen fit-aggregate "$model" --family "$family" --steps 3000 --seed "$seed" -o "$fit"
-            guidance=0,3,3:balanced
+            guidance=0,3,10
             [ "$family" = rectified-flow ] && guidance=0,cfg:0.25,cfg:0.5,cfg:1
-            [ -f "${fit%.safetensors}.jsonl" ] || mmgen eval "$fit" --split "$split" --guidance "$guidance" --judge judge.safetensors \
-                --judge second-judge.safetensors -m correctness -m coverage -m recall -m precision -m kid -o "${fit%.safetensors}.jsonl"
+            for asked in complete no-complete; do
+                [ -f "${fit%.safetensors}-$asked.jsonl" ] || mmgen eval "$fit" --"$asked" --split "$split" --guidance "$guidance" --judge judge.safetensors \
+                    --judge second-judge.safetensors -m correctness -m coverage -m agreement -m recall -m precision -m kid -o "${fit%.safetensors}-$asked.jsonl"
+            done
         done
     done
 done
@@ -58,26 +60,40 @@ done
 [ -f two-retrieval.jsonl ] || mmgen eval two-50-realnvp.safetensors --posterior retrieval --judge two-judge.safetensors --judge two-second-judge.safetensors \
     --queries 1000 --draws 6 -m correctness -m binding -m position -m copies -o two-retrieval.jsonl
 
-# Own pictures beside a plain conditional VAE, three sets and seeds: four hours. LETTERS and EMOJI are folders or zips of pictures with a metadata.csv.
-[ -z "${LETTERS:-}" ] || [ -f letters.h5 ] || mmgen make-data folder "$LETTERS" --size 64 -o letters.h5
-[ -z "${EMOJI:-}" ] || [ -f emoji.h5 ] || mmgen make-data folder "$EMOJI" --size 64 -o emoji.h5
-[ -f digits.h5 ] || mmgen make-data mnist-a --source digits --size 32 --grey --copies 2 --seed 0 -o digits.h5
-for pictures in letters emoji digits; do
-    [ -f "$pictures.h5" ] || continue
-    [ -f "$pictures-judge.safetensors" ] || mmgen train-classifier "$pictures.h5" --network small --steps 1000 --seed 0 -o "$pictures-judge.safetensors"
-    [ -f "$pictures-second-judge.safetensors" ] || mmgen train-classifier "$pictures.h5" --network attentive --steps 1000 --seed 1 -o "$pictures-second-judge.safetensors"
-    weight=0.3
-    [ "$pictures" = digits ] && weight=3
-    for seed in 0 1 2; do
-        own="$pictures-own-$seed" plain="$pictures-plain-$seed"
-        mmgen train "$pictures.h5" --preset quickstart/pictures --steps 2300 --seed "$seed" -o "$own.safetensors"
-        mmgen fit-aggregate "$own.safetensors" --family rectified-flow --steps 1000 --seed "$seed" -o "$own-aggregate.safetensors"
-        mmgen train "$pictures.h5" --preset quickstart/plain-cvae --steps 2300 --seed "$seed" -o "$plain.safetensors"
-        [ -f "$plain-script.safetensors" ] || python "$here/plain_cvae.py" "$pictures.h5" --batches 2800 --weight "$weight" --seed "$seed" -o "$plain-script.safetensors"
-        [ -f "$pictures-$seed.json" ] || python "$here/own_pictures_rival.py" "$pictures.h5" --judge "$pictures-judge.safetensors" \
-            --judge "$pictures-second-judge.safetensors" --plain "$plain-script.safetensors" --model "$plain.safetensors" --model "$own-aggregate.safetensors" \
-            --model "$own-aggregate.safetensors@cfg:1.5" --seed "$seed" --json "$pictures-$seed.json"
-    done
+# Words first: every way from words to pictures, as it is and completed, three seeds of each set: four hours. LETTERS, HANDS and EMOJI are folders or
+# zips of pictures with a metadata.csv; without them these are left out. The weights of the rivals' divergences are those that validation chose.
+words_first() {
+    local data="$1" preset="$2" steps="$3" beta="$4" plain="$5"
+    (
+        cd "$data"
+        [ -f judge.safetensors ] || mmgen train-classifier "$data.h5" --network small --steps 1000 --seed 0 -o judge.safetensors
+        [ -f second-judge.safetensors ] || mmgen train-classifier "$data.h5" --network attentive --steps 1000 --seed 1 -o second-judge.safetensors
+        for seed in 0 1 2; do
+            rival=(--preset "$preset" --objective cvae --set objective.hidden_share=0.1 --steps "$steps" --seed "$seed")
+            mmgen train "$data.h5" --preset "$preset" --steps "$steps" --seed "$seed" -o "model-$seed.safetensors"
+            for fit in half-0.5 all-1; do
+                mmgen fit-aggregate "model-$seed.safetensors" --family rectified-flow --steps 1000 --set aggregate.keep_all="${fit#*-}" \
+                    --seed "$seed" -o "flow-$seed-${fit%-*}-1000.safetensors"
+            done
+            mmgen train "$data.h5" --preset quickstart/plain-cvae --set objective.beta="$plain" --steps "$steps" --seed "$seed" -o "plain-cvae-$seed-$plain.safetensors"
+            mmgen train "$data.h5" "${rival[@]}" --set objective.beta="$beta" -o "st-cvae-$seed-$beta.safetensors"
+            mmgen train "$data.h5" "${rival[@]}" --set objective.beta=0.1 -o "st-cvae-$seed-0.1.safetensors"
+            mmgen fit-aggregate "st-cvae-$seed-0.1.safetensors" --family rectified-flow --steps 1000 --set aggregate.keep_all=1 --seed "$seed" \
+                -o "st-cvae-flow-$seed.safetensors"
+        done
+    )
+    python "$here/words_first.py" "$data" "$data" > "$data/words-first.md"
+}
+mkdir -p shapes digits letters hands emoji
+[ -f shapes/shapes.h5 ] || mmgen make-data shapes --number 6000 --seed 0 -o shapes/shapes.h5
+[ -f digits/digits.h5 ] || mmgen make-data mnist-a --source digits --size 32 --grey --copies 40 --seed 0 -o digits/digits.h5
+words_first shapes quickstart/shapes 1500 10 10
+words_first digits quickstart/digits 4500 1 1
+for own in "letters:${LETTERS:-}" "hands:${HANDS:-}" "emoji:${EMOJI:-}"; do
+    [ -n "${own#*:}" ] || continue
+    name="${own%%:*}"
+    [ -f "$name/$name.h5" ] || mmgen make-data folder "${own#*:}" --size 64 --seed 0 -o "$name/$name.h5"
+    words_first "$name" quickstart/pictures 2300 10 10
 done
 
 # Emoji from words with a pretrained autoencoder, an hour of one core: TWEMOJI names twemoji-64.zip, TAEF2 the folder of weights.
