@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
     @property
     def label(self) -> str:
-        return self.name if self.posterior in ("retrieval", "prior") and "model" in self.file else f"{self.name}, {self.asked}"
+        return self.name if self.file.startswith("model") else f"{self.name}, {self.asked.replace('-', ' ')}"
 
 
 class Scores:
@@ -93,7 +93,12 @@ class Scores:
                 if row.first_only and seed != 0:
                     continue
                 lines = self.measure(row, seed, METRICS, self.data["given"])
-                if lines and seed == 0 and (row.asked == "completed" or row.file.startswith("model")):
+                if (
+                    lines
+                    and seed == 0
+                    and not self.options.only
+                    and (row.asked == "completed" or row.file.startswith("model"))
+                ):
                     lines += self.measure(row, seed, ("copies",), self.data["given"][:1], "-copies")
                     lines += self.measure(row, seed, ("kid",), self.data["given"][1:2], "-kid")
                 if lines:
@@ -128,7 +133,10 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
 
 
 def table(
-    found: dict[Row, dict[int, list[Line]]], columns: list[tuple[str, str, int, int]], judges: list[str], digits: int = 1
+    found: dict[Row, dict[int, list[Line]]],
+    columns: list[tuple[str, str, int, int]],
+    judges: list[str],
+    digits: int = 1,
 ) -> str:
     """Return a table of (heading, quantity, given, judge) by row, the ceiling of real pictures last."""
     rows = []
@@ -202,7 +210,9 @@ def seconds(scores: Scores, found: dict[Row, dict[int, list[Line]]]) -> str:
         real = "" if first is None else f"{first['details']['ceiling']:.1f} ± {first['details']['ceiling_stderr']:.1f}"
         if (first or time) and row.asked == "completed" or row.posterior == "retrieval":
             rows.append([row.label, cell(copies), real, "/".join(f"{value:.0f}" for value in time)])
-    return markdown(["drawn from", "copies (pixels), all given", "of test pictures", "processor seconds of this file"], rows)
+    return markdown(
+        ["drawn from", "copies (pixels), all given", "of test pictures", "processor seconds of this file"], rows
+    )
 
 
 def judge_names(found: dict[Row, dict[int, list[Line]]]) -> list[str]:
@@ -214,7 +224,9 @@ def print_tables(scores: Scores) -> None:
     """Score what is missing, and print every table."""
     found = scores.all_lines()
     if not found:
-        sys.exit(f"no trained file of {scores.options.data} in {scores.folder}, expected those of {scores.options.rows}")
+        sys.exit(
+            f"no trained file of {scores.options.data} in {scores.folder}, expected those of {scores.options.rows}"
+        )
     judges, given = judge_names(found), scores.data["given"]
     name: Callable[[int], str] = lambda number: "all given" if number == given[0] else f"{number} given"  # noqa: E731
     both = [(number, judge) for number in given for judge in (0, 1)]
@@ -226,12 +238,14 @@ def print_tables(scores: Scores) -> None:
         columns += [("judges agree on all open words", "agreement", number, 0), ("judge 1 is sure", "sure", number, 0)]
         print(f"**What is left open**, {number} given, %\n\n{table(found, columns, judges)}\n")
     columns = [(f"{number} given, judge {j + 1}", "kid", number, j) for number in given[1:] for j in (0, 1)]
-    print(f"**KID**, squared kernel distance to real pictures of the description\n\n{table(found, columns, judges, 2)}\n")
+    print(
+        f"**KID**, squared kernel distance to real pictures of the description\n\n{table(found, columns, judges, 2)}\n"
+    )
     print(f"{differences(scores, found, judges)}\n\n{seconds(scores, found)}")
 
 
 def draw_picture(scores: Scores, path: Path) -> None:
-    """Draw real pictures, the plain conditional VAE and guided q_agg of the same four whole descriptions."""
+    """Draw real pictures, the plain conditional VAE and q_agg of the same four whole descriptions."""
     import mmgen
     from mmgen.artifacts import Dataset
 
@@ -247,7 +261,7 @@ def draw_picture(scores: Scores, path: Path) -> None:
         chosen.append(int(whole[np.lexsort((apart.sum(1), apart.min(1)))[-1]]))
     names = {row.name: row for row in scores.rows if row.asked == "completed"}
     sheets = [pictures[chosen] * (255.0 if pictures.max() <= 1 else 1.0)]
-    for name in ("plain conditional VAE", "q_agg guided"):
+    for name in ("plain conditional VAE", "q_agg, fitted to parts as well"):
         row = names[name]
         model = mmgen.load(scores.file(row, seed))
         drawn = [
@@ -275,7 +289,9 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, default=Path(__file__).with_name("words-first.toml"))
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--part", default="test")
-    parser.add_argument("--only", default="", help="score only rows whose name and seed contain this text")
+    parser.add_argument(
+        "--only", default="", help="score only rows whose name and seed contain this text, without copies and KID"
+    )
     parser.add_argument("--tables", action="store_true", help="score nothing; print what there is")
     parser.add_argument("--picture", type=Path, help="draw the picture of three rows instead")
     scores = Scores(parser.parse_args())
