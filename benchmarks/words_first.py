@@ -208,7 +208,7 @@ def seconds(scores: Scores, found: dict[Row, dict[int, list[Line]]]) -> str:
         first = next((line for line in copies if line), None)
         time = [known[name] for s in by_seed if (name := scores.file(row, s).name) in known]
         real = "" if first is None else f"{first['details']['ceiling']:.1f} ± {first['details']['ceiling_stderr']:.1f}"
-        if (first or time) and row.asked == "completed" or row.posterior == "retrieval":
+        if ((first or time) and row.asked == "completed") or row.posterior == "retrieval":
             rows.append([row.label, cell(copies), real, "/".join(f"{value:.0f}" for value in time)])
     return markdown(
         ["drawn from", "copies (pixels), all given", "of test pictures", "processor seconds of this file"], rows
