@@ -104,6 +104,7 @@ def test_scores_say_what_was_not_completed(readers: Path, tmp_path: Path) -> Non
         (["sample", "labels", "--from", "image", "--to", "image", "--no-complete"], "got --no-complete too"),
         (["sample", "labels", "--given", "NOT colour=red", "--no-complete"], "drawn by completing descriptions"),
         (["sample", "elbo-attributes", "--given", "NOT colour=red", "-p", "prior"], "reads no descriptions"),
+        (["plot", "embedding", "elbo", "--no-complete"], "draws nothing from descriptions"),
         (["sample", "elbo-attributes", "--given", "colour=green"], "colour has no value 'green'"),
         (["sample", "elbo-attributes", "--given", "form=round"], "form"),
     ],
@@ -111,9 +112,10 @@ def test_scores_say_what_was_not_completed(readers: Path, tmp_path: Path) -> Non
 def test_what_cannot_be_completed_is_one_sentence(
     command: list[str], said: str, readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name, file, *rest = command
+    name, *figure, file = command[: 3 if command[0] == "plot" else 2]
     out = ["-o", tmp_path / ("x.jsonl" if name == "eval" else "x.png")]
-    assert exit_code(name, readers / f"{file}.safetensors", *rest, *out) in (1, 2)
+    rest = command[len(figure) + 2 :]
+    assert exit_code(name, *figure, readers / f"{file}.safetensors", *rest, *out) in (1, 2)
     message = capsys.readouterr().err.strip()
     assert said in message and "Traceback" not in message
     assert not (tmp_path / "x.png").exists()

@@ -62,6 +62,8 @@ def draw_plot(
         rows=tuple(rows), by=by, straight=straight,
     )  # fmt: skip
     member.check(name, options)
+    if not complete and "descriptions" not in member.accepts:
+        raise UsageError(f"{name} got --no-complete, but it draws nothing from descriptions; leave it out")
     paths = list(paths)
     report_files = gather_files(paths, frames=member.frames)
     if not (report_files.scores if member.reads_scores else report_files.groups):
