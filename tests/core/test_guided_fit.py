@@ -217,7 +217,7 @@ def test_only_a_plain_aggregate_of_the_model_is_guided(folder: Path) -> None:
     for other, message in ((guided, r"is a fit q_agg guided \(w = 3\)"), (exact, r"is a fit q_true\(w = 20\)")):
         with pytest.raises(UsageError, match=f"{message}, expected the fit q_agg to start from"):
             run(folder, "again", GUIDED, other)
-    with pytest.raises(UsageError, match="expected the family, target and condition"):
+    with pytest.raises(UsageError, match="expected the family, target, condition and keep_all"):
         run(folder, "again", {**GUIDED, "family": {"name": "gaussian"}}, base)
     with pytest.raises(UsageError, match="guided fits and SCAN with operators need --from"):
         run(folder, "again", GUIDED)
