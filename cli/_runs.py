@@ -34,7 +34,6 @@ _REMARKS = {
     "unsure": "{} exists, made by a command with other words; this command checks whether it is the same",
 }
 _THREADS, _WORKERS = "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"
-_WAITING = "OMP_WAIT_POLICY"
 _LEAST_WIDTH = 20  # columns for a command's messages beside its number
 _PURPOSE = re.compile("[:,]")  # what ends the beginning of a stage's purpose
 _KEPT = 40  # messages of a command that are printed if it fails, where they are not printed as they come
@@ -273,7 +272,6 @@ class _LocalRunner(StageRunner):
         environment = dict(self.environment)
         if stage.alone:
             environment = {name: value for name, value in environment.items() if name not in (_THREADS, _WORKERS)}
-            environment[_WAITING] = os.environ.get(_WAITING) or "PASSIVE"  # else a busy core costs the others as much
         with self._follow_messages(prefix) as log:
             return run_stage(
                 stage, self.folder, earlier_files, run_name=self.run_name, log=log,
