@@ -82,7 +82,7 @@ def evaluate_planted(arguments: argparse.Namespace, share: float) -> list[Score]
     with Dataset.open(loaded.dataset_path()) as dataset:
         evaluation = Evaluation(loaded, dataset, judges[0], (posterior,), settings)
         ghosts = Ghosts(evaluation, share)
-        evaluation.drawn_pictures.draw_pictures = ghosts.draw_pictures  # type: ignore[method-assign]
+        evaluation.drawn_pictures.draw_pictures = ghosts.draw_pictures  # type: ignore[method-assign]  # for all metrics
         works = evaluate_with_classifiers(evaluation, METRICS, judges[1:])
         if arguments.sheet and share:
             queries = evaluation.questions.make_queries(dropped[0])

@@ -14,7 +14,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -228,7 +228,10 @@ def print_tables(scores: Scores) -> None:
             f"no trained file of {scores.options.data} in {scores.folder}, expected those of {scores.options.rows}"
         )
     judges, given = judge_names(found), scores.data["given"]
-    name: Callable[[int], str] = lambda number: "all given" if number == given[0] else f"{number} given"  # noqa: E731
+
+    def name(number: int) -> str:
+        return "all given" if number == given[0] else f"{number} given"
+
     both = [(number, judge) for number in given for judge in (0, 1)]
     print(f"**Right** (judge 1 {judges[0]}, judge 2 {judges[1]}), %\n")
     print(table(found, [(f"{name(g)}, judge {j + 1}", "correctness", g, j) for g, j in both], judges), "\n")

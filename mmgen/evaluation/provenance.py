@@ -93,7 +93,7 @@ class Provenance:
         if score.posterior not in evaluation.posteriors or score.posterior == RETRIEVAL:
             return score
         source = loaded.posteriors[score.posterior]
-        if source.leaves_open and can_complete(loaded, score.posterior):
+        if not loaded.completes and can_complete(loaded, score.posterior):
             score = replace(score, as_given=True)
         if source.is_fitted:
             fit = dict(loaded.header.settings.get("aggregate") or {})

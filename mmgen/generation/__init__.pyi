@@ -6,6 +6,7 @@ from .completing import (
 from .decode import decode_pictures as decode_pictures, resolve_targets as resolve_targets
 from .descriptions import (
     batch_of_descriptions as batch_of_descriptions,
+    check_is_plain as check_is_plain,
     check_posterior_reads as check_posterior_reads,
     complete_descriptions as complete_descriptions,
     description_batch as description_batch,

@@ -35,6 +35,7 @@ __all__ = [
     "Descriptions",
     "format_description",
     "batch_of_descriptions",
+    "check_is_plain",
     "check_posterior_reads",
     "select_posterior",
     "complete_descriptions",
@@ -249,12 +250,22 @@ def description_batch(loaded: "TrainedModel", description: str | Mapping[str, st
     if loaded.attributes is None and not (is_caption(words) and loaded.text is not None):
         raise UsageError(f"{loaded.path} has no attributes, so it draws only without a description; leave it out")
     descriptions = parse_descriptions(loaded, [words])
-    if any(descriptions.expressions):
-        raise UsageError(
-            f"'{words}' has operators, expected a description without, since a batch holds no operators; draw with "
-            "sample(...)"
-        )
+    check_is_plain(descriptions)
     return batch_of_descriptions(loaded, descriptions)
+
+
+def check_is_plain(descriptions: Descriptions) -> None:
+    """Raise an error if a description has operators, where it is no more than a row of codes.
+
+    Raises:
+        UsageError: It has.
+    """
+    for expression in descriptions.expressions:
+        if expression is not None:
+            raise UsageError(
+                f"'{expression}' has operators, expected a description by attribute=value alone here; leave them out, "
+                "or draw pictures from the description alone"
+            )
 
 
 def batch_of_descriptions(loaded: "TrainedModel", descriptions: Descriptions) -> "Batch":

@@ -397,4 +397,5 @@ class TrainedModel(ModelData):
         descriptions = generation.parse_descriptions(self, [generation.format_description(description)])
         if not source.is_unconditional:
             generation.check_posterior_reads(self, source.name, descriptions)
+        generation.check_is_plain(descriptions)
         return source.gaussian(generation.batch_of_descriptions(self, descriptions))

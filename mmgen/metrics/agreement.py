@@ -51,7 +51,8 @@ class _Readings:
 
     def shares(self, words: NDArray[np.bool_]) -> tuple[float, float]:
         """Return the percentages of pictures where all of ``words`` [A] are read alike, and where all are sure."""
-        return tuple(100 * float(each[..., words].all(-1).mean()) for each in (self.alike, self.sure))  # type: ignore[return-value]
+        alike, sure = (100 * float(each[..., words].all(-1).mean()) for each in (self.alike, self.sure))
+        return alike, sure
 
 
 class Agreement(Metric):

@@ -7,13 +7,14 @@ By the law of total probability the posterior of a part is a mixture of those of
 so a density needs to know whole descriptions alone, each of which is one cluster of z rather than many. p(y | y_O) are
 the shares of the training descriptions that agree with the part. NOT and OR are parts like others.
 
-Where no training description agrees with a part, all of them lend it their other words: one with m wrong words weighs
-as much as (l / (1 - l))^m right ones. l is the width of a kernel estimate of p(y) with the greatest likelihood of
-descriptions that are left out; at 1/2, where words are independent, all weigh alike. That kernel divides l by the
-number of wrong values; the weights do not, since rows that miss a word of few values would crowd out the others.
+Where no training description agrees with a part, p(y | y_O) is that of a kernel estimate: each training description
+stands for itself with words changed, any wrong word r times as likely as the right one, so that one with m words unlike
+the part's lends its other words with weight r^m. r has the greatest likelihood of descriptions that are left out; at 1,
+where words are independent, all lend alike.
 
 References:
-    Multivariate Binary Discrimination by the Kernel Method (Aitchison, Aitken, 1976), Biometrika 63
+    Multivariate Binary Discrimination by the Kernel Method (Aitchison, Aitken, 1976), Biometrika 63. Their kernel has
+    one probability of a change for all words; one r instead does not favour words of many values.
 """
 
 from collections.abc import Sequence
@@ -34,10 +35,10 @@ from mmgen.modalities.text import TextDescription
 
 __all__ = ["Completions", "distinct_descriptions"]
 
-_WIDTHS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-"""Candidates for the width l of the kernel."""
+_ODDS = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+"""Candidates for r, the odds of a wrong word against the right one."""
 _LEFT_OUT, _OTHERS = 128, 2048
-"""Descriptions that are left out in turn to choose the width, and descriptions that the kernels are put on."""
+"""Descriptions that are left out in turn to choose r, and descriptions that the kernels are put on."""
 
 
 def distinct_descriptions(codes: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -111,34 +112,31 @@ class Completions:
             given = codes != UNKNOWN
             agree = (self.rows[:, given] == codes[given]).all(1)
             if not agree.any() and len(agree):
-                return self._borrow(codes, given)
+                logs = np.log(self.counts) + self._log_kernel(self.rows[:, given], codes[given], given, self.odds)
+                return np.asarray(np.exp(logs - np.logaddexp.reduce(logs)))
         weights = np.where(agree, self.counts, 0).astype(np.float64)
         return np.asarray(weights / max(weights.sum(), 1.0))
 
-    def _borrow(self, codes: NDArray[np.uint8], given: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return the weights [N] of training descriptions for a part [A] with which none of them agrees."""
-        known = self.rows[:, given]
-        right = np.where(known == UNKNOWN, 0.5, np.where(known == codes[given], 1 - self.width, self.width))
-        logs = np.log(self.counts) + np.log(right).sum(1)
-        weights = np.exp(logs - logs.max())
-        return np.asarray(weights / weights.sum())
-
     @cached_property
-    def width(self) -> float:
-        """Width l of the kernel, the probability that a word is another one, by the likelihood of what is left out."""
-        order = numpy_generator(0, "width of the kernel of descriptions").permutation(len(self.rows))[:_OTHERS]
+    def odds(self) -> float:
+        """Odds r of a wrong word against the right one, by the likelihood of descriptions that are left out."""
+        order = numpy_generator(0, "kernel of descriptions").permutation(len(self.rows))[:_OTHERS]
         rows, logs = self.rows[order], np.log(self.counts[order])
-        sizes = np.array(self.attributes.sizes)
-        totals = np.zeros(len(_WIDTHS))
+        totals = np.zeros(len(_ODDS))
         for left in range(min(_LEFT_OUT, len(rows) - 1)):
             known = rows[left] != UNKNOWN
-            same, missing = rows[:, known] == rows[left, known], rows[:, known] == UNKNOWN
-            others = np.maximum(sizes[known] - 1, 1)
-            for number, width in enumerate(_WIDTHS):
-                wrong = np.where(missing, -np.log(sizes[known]), np.log(width / others))
-                kernel = np.where(same, np.log1p(-width), wrong).sum(1) + logs
-                totals[number] += np.logaddexp.reduce(np.delete(kernel, left))
-        return _WIDTHS[int(totals.argmax())]
+            for number, odds in enumerate(_ODDS):
+                each = logs + self._log_kernel(rows[:, known], rows[left, known], known, odds)
+                totals[number] += np.logaddexp.reduce(np.delete(each, left))
+        return _ODDS[int(totals.argmax())]
+
+    def _log_kernel(
+        self, rows: NDArray[np.uint8], words: NDArray[np.uint8], known: NDArray[np.bool_], odds: float
+    ) -> NDArray[np.float64]:
+        """Return the log likelihood [N] of the words [K] of the ``known`` attributes under the kernel of each row."""
+        sizes = np.array(self.attributes.sizes)[known]
+        each = np.where(rows == words, 0.0, np.log(odds)) - np.log1p((sizes - 1) * odds)
+        return np.asarray(np.where(rows == UNKNOWN, -np.log(sizes), each).sum(1))
 
     def complete(
         self, codes: NDArray[np.uint8], expression: Expression | None = None

@@ -52,7 +52,6 @@ class Posterior(ABC):
         operators: Operators between descriptions that it has networks for, such as AND.
         completes: Whether open words of a description may be drawn first; False where an open word has a meaning of
             its own, as in SCAN.
-        leaves_open: Whether open words stay open although they could be drawn first.
     """
 
     name: str
@@ -61,7 +60,6 @@ class Posterior(ABC):
     is_fitted: bool = False
     operators: tuple[str, ...] = ()
     completes: bool = True
-    leaves_open: bool = False
     _find_completions: Callable[[], Completions] | None = None
     _expression: Expression | None = None
 
@@ -157,15 +155,10 @@ class Posterior(ABC):
         assert self._find_completions is not None, "this posterior completes no descriptions"
         return self._find_completions()
 
-    def completing(self, find: Callable[[], Completions] | None, leaves_open: bool = False) -> Self:
-        """Return this posterior, which completes descriptions by what ``find`` returns.
-
-        Args:
-            find: Returns the distribution of whole descriptions; None for descriptions as they are given.
-            leaves_open: Whether they are drawn as they are given because somebody asked for that.
-        """
+    def completing(self, find: Callable[[], Completions] | None) -> Self:
+        """Return this posterior, which completes descriptions by what ``find`` returns; None for as they are given."""
         changed = copy.copy(self)
-        changed._find_completions, changed.leaves_open = find, leaves_open and self.completes
+        changed._find_completions = find
         return changed
 
     @abstractmethod
@@ -332,7 +325,7 @@ class Posteriors(Mapping[str, Posterior]):
         self._members = {member.name: member for member in members}
         self._path, self._model_path = path, model_path
         self._guide: Callable[[Posterior], Posterior] | None = None
-        self._completions, self._leaves_open = completions, False
+        self._completions = completions
 
     def __getitem__(self, name: str) -> Posterior:
         """Return the posterior called ``name``.
@@ -344,7 +337,7 @@ class Posteriors(Mapping[str, Posterior]):
         if member is None:
             raise self._unknown_posterior(name)
         found = member if self._guide is None else self._guide(member)
-        return found.completing(self._completions, self._leaves_open)
+        return found.completing(self._completions)
 
     def __contains__(self, name: object) -> bool:
         return self._SYNONYMS.get(str(name), name) in self._members
@@ -375,7 +368,7 @@ class Posteriors(Mapping[str, Posterior]):
     def completing(self, completions: Callable[[], Completions] | None) -> Self:
         """Return these posteriors, which complete descriptions by ``completions``; None for as they are given."""
         changed = copy.copy(self)
-        changed._completions, changed._leaves_open = completions, completions is None
+        changed._completions = completions
         return changed
 
     def unguided(self, name: str) -> Posterior:

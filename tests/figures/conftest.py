@@ -65,6 +65,7 @@ class FlatLoaded:
     text: Any = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     guidance: Guidance = field(default_factory=Guidance)
+    completes: bool = True
     sharpener: None = None
 
     @property

@@ -86,10 +86,13 @@ def test_an_unseen_combination_keeps_its_words_and_borrows_the_rest() -> None:
     known = Completions(np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1]], np.uint8), np.array([3, 1, 4]), THREE)
     whole, shares = known.complete(np.array([1, 1, OPEN], np.uint8))  # never seen: each of two rows agrees in one word
     assert (whole[:, :2] == [1, 1]).all() and shares.sum() == pytest.approx(1)
-    ratio = known.width / (1 - known.width)  # of a wrong word to a right one
+    ratio = known.odds
     big, small = 3 * ratio**2, 1 * ratio + 4 * ratio  # (0, 0, 0) has two wrong words; (0, 1, 1) and (1, 0, 1) have one
     expected = {0: big / (big + small), 1: small / (big + small)}
     assert dict(zip(whole[:, 2].tolist(), shares, strict=True)) == pytest.approx(expected)
+    partly = Completions(np.array([[0, OPEN, 0], [1, 1, 1]], np.uint8), np.array([1, 1]), THREE)
+    first, second = partly.probabilities(np.array([2, 1, OPEN], np.uint8))  # both wrong in shape; hue unknown, right
+    assert first / second == pytest.approx((1 / 2) / (1 / (1 + partly.odds)))
     whole = np.array([2, 1, 1], np.uint8)  # all words given, whatever the data have
     assert known.complete(whole)[0].tolist() == [whole.tolist()]
 
@@ -122,7 +125,7 @@ def test_words_that_depend_on_each_other_are_borrowed_from_what_is_near() -> Non
         unseen += 1
         whole, shares = known.complete(part)
         right.append(float(shares @ (whole[:, 9:] == row[9:]).mean(1)))
-    assert unseen > 50 and known.width < 0.5
+    assert unseen > 50 and known.odds < 1
     assert np.mean(right) > 0.7  # by chance 0.5; who knows the hidden bit: 0.82 with slips of its own
 
 
@@ -242,6 +245,9 @@ def test_not_and_or_are_drawn_without_guidance_and_refused_where_nothing_is_comp
             toy.completing(False).sample(words, 3)
         with pytest.raises(UsageError, match="reads no descriptions"):
             toy.sample(words, 3, posterior="prior")
+        for ask in (toy.describe, lambda one: toy.posterior(one, "own")):
+            with pytest.raises(UsageError, match="has operators, expected a description by attribute=value alone"):
+                ask(words)
 
 
 def test_whole_descriptions_are_drawn_as_without_completion() -> None:

@@ -68,7 +68,7 @@ def test_operators_belong_to_one_posterior() -> None:
         select_posterior(toy, asked, "own")
     with pytest.raises(UsageError, match="guidance 3 has none"):
         parse_descriptions(toy.guided(3.0), ["colour=red AND size=big"])
-    with pytest.raises(UsageError, match="has operators, expected a description without"):
+    with pytest.raises(UsageError, match="has operators, expected a description by attribute=value"):
         toy.describe("colour=red AND size=big")
 
 

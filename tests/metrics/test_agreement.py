@@ -59,7 +59,7 @@ def asked(dataset: Dataset, share: float = 0.0, dropped: tuple[int, ...] = (0, 1
             means[:, : round(share * means.shape[1]), ..., 0] = 30 / 255  # between 0 and 60
             yield replace(piece, means=means)
 
-    pictures.draw_pictures = with_ghosts  # type: ignore[method-assign]
+    pictures.draw_pictures = with_ghosts  # type: ignore[method-assign]  # in place of what is drawn
     return evaluation
 
 
@@ -117,7 +117,7 @@ def test_pictures_are_drawn_once_for_agreement_and_the_others(dataset: Dataset) 
         drawn.setdefault(queries.dropped, []).extend(range(have, have + n))
         return draw(queries, posterior, n, have)
 
-    evaluation.drawn_pictures.draw_pictures = counted  # type: ignore[method-assign]
+    evaluation.drawn_pictures.draw_pictures = counted  # type: ignore[method-assign]  # counts what is drawn
     measure(evaluation, "agreement", "correctness", "coverage", "recall")
     assert len(drawn) == 2 and all(numbers == list(range(len(numbers))) for numbers in drawn.values())
 

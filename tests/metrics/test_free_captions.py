@@ -73,6 +73,7 @@ def loaded_painter(blind_to: str = "") -> Any:
         attributes=INFO,
         text=TEXT,
         guidance=Guidance(),
+        completes=True,
         sharpener=None,
         description_kind="text",
         device=torch.device("cpu"),

@@ -98,6 +98,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         attributes=INFO,
         text=TEXT,
         guidance=Guidance(),
+        completes=True,
         sharpener=None,
         description_kind=given,
         device=torch.device("cpu"),

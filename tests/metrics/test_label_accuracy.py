@@ -72,6 +72,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
             device=torch.device("cpu"),
             encoder_inputs=("image",),
             guidance=None,
+            completes=True,
             sharpener=None,
             settings=SimpleNamespace(
                 objective={"name": "mvae", "predicts": {}},

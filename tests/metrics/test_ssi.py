@@ -65,6 +65,7 @@ def evaluation(codes: np.ndarray, drawn: Any, shape: tuple[int, ...] = (1, SIDE,
         judge=None,
         posteriors=("own",),
         guidance=None,
+        completes=True,
     )
 
 

@@ -57,7 +57,7 @@ class DescriptionChoices:
         rows: Choice in each menu, int [Q, M], -1 where a training description does not know it; the frequent first.
         counts: How many training examples have each, int64 [Q]; 0 for further combinations, which come last.
         descriptions: The Q descriptions.
-        kernel: Width of the kernel by which training descriptions lend words, as completions have it.
+        odds: Odds of a wrong word, by which training descriptions lend others, as completions have them.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class DescriptionChoices:
     rows: np.ndarray
     counts: np.ndarray
     descriptions: Descriptions
-    kernel: float = 0.5
+    odds: float = 1.0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -121,35 +121,35 @@ def _sort_rows(
 
 
 def _completions(loaded: "TrainedModel", info: Vocabulary) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return training descriptions int [N, A], -1 where unknown, their counts [N] and the kernel's width."""
+    """Return training descriptions int [N, A], -1 where unknown, their counts [N] and the odds of a wrong word."""
     try:
         known = loaded.completions
     except UsageError:  # the data are gone
-        return np.zeros((0, len(info.names)), np.int64), np.zeros(0, np.int64), 0.5
+        return np.zeros((0, len(info.names)), np.int64), np.zeros(0, np.int64), 1.0
     codes = known.rows.astype(np.int64)
-    return np.where(codes == UNKNOWN, OPEN, codes), known.counts, known.width
+    return np.where(codes == UNKNOWN, OPEN, codes), known.counts, known.odds
 
 
 def _choices_by_attributes(loaded: "TrainedModel", info: Vocabulary, seed: int) -> DescriptionChoices:
-    known, times, kernel = _completions(loaded, info)
+    known, times, odds = _completions(loaded, info)
     rows, counts = _sort_rows(known, times, [range(len(words)) for words in info.values], seed)
     menus = tuple(
         Menu(name, tuple(words), a) for a, (name, words) in enumerate(zip(info.names, info.values, strict=True))
     )
     codes = np.where(rows == OPEN, UNKNOWN, rows).astype(np.uint8)
-    return DescriptionChoices("attributes", menus, rows, counts, Descriptions(codes), kernel)
+    return DescriptionChoices("attributes", menus, rows, counts, Descriptions(codes), odds)
 
 
 def _choices_by_slots(loaded: "TrainedModel", text: TextVocabulary, info: Vocabulary, seed: int) -> DescriptionChoices:
     places = [info.names.index(slot) for slot in text.slots]
     values = [[code for code, word in enumerate(info.values[a]) if word in text.vocabulary] for a in places]
-    known, times, kernel = _completions(loaded, info)
+    known, times, odds = _completions(loaded, info)
     rows, counts = _sort_rows(known[:, places], times, values, seed)
     codes = np.full((len(rows), len(info.names)), UNKNOWN, np.uint8)
     codes[:, places] = rows
     menus = tuple(Menu(slot, tuple(info.values[a]), a) for slot, a in zip(text.slots, places, strict=True))
     captions = complete_descriptions(loaded, tokens=attributes_to_caption(codes, text, info))
-    return DescriptionChoices("text", menus, rows, counts, captions, kernel)
+    return DescriptionChoices("text", menus, rows, counts, captions, odds)
 
 
 def _choices_by_captions(session: Session, tokens: np.ndarray) -> DescriptionChoices:

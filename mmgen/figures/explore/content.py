@@ -178,7 +178,7 @@ def _section_values(
         "menus": [{"name": m.name, "values": list(m.values), "attribute": m.attribute} for m in choices.menus],
         "rows": base64.b64encode(choices.rows.astype("<i2").tobytes()).decode(),
         "counts": choices.counts.tolist(),
-        "kernel": choices.kernel,
+        "odds": choices.odds,
         "captions": choices.descriptions.format_texts(session.model) if choices.kind == "text" else None,
         "opening": choices.opening,
         "held": part.held,

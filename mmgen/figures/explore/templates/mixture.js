@@ -36,10 +36,11 @@ function gaussian(next, size) {
 
 // Whole descriptions with the number of training examples that have each; those without any come last.
 class Descriptions {
-  constructor(rows, counts, kernel) {
+  constructor(rows, counts, odds, sizes) {
     this.rows = new Int16Array(bytes(rows).buffer);
     this.counts = counts;
-    this.kernel = kernel; // probability that a word is another one
+    this.odds = odds; // of a wrong word against the right one
+    this.sizes = sizes; // numbers of values
     this.length = counts.length;
     this.width = this.length ? this.rows.length / this.length : 0;
     const unseen = counts.findIndex((count) => !count);
@@ -50,13 +51,16 @@ class Descriptions {
     return this.rows.subarray(number * this.width, (number + 1) * this.width);
   }
 
-  // How many parts of a wish a description has, lacks and leaves open; excluded values of an attribute are one part.
+  // How many parts of a wish a description has, lacks and leaves open, and how likely they are under its kernel; excluded
+  // values of an attribute are one part.
   agreement(number, { chosen, excluded }) {
-    const found = { right: 0, wrong: 0, open: 0 };
+    const found = { right: 0, wrong: 0, open: 0, likely: 1 };
     this.row(number).forEach((value, m) => {
       if (chosen[m] === ANY && !excluded[m].size) return;
       const right = chosen[m] === ANY ? !excluded[m].has(value) : value === chosen[m];
+      const total = 1 + (this.sizes[m] - 1) * this.odds;
       found[value === ANY ? "open" : right ? "right" : "wrong"] += 1;
+      found.likely *= value === ANY ? 1 / this.sizes[m] : (right ? 1 : this.odds) / total;
     });
     return found;
   }
@@ -68,8 +72,7 @@ class Descriptions {
     const found = Array.from({ length: count }, (_, number) => this.agreement(number, wish));
     const best = found.reduce((one, { right }) => Math.max(one, right), 0);
     const whole = found.some(({ right, wrong, open }) => right === best && !wrong && !open);
-    const likely = ({ right, wrong, open }) => (1 - this.kernel) ** right * this.kernel ** wrong * 0.5 ** open;
-    const fits = whole || nearest ? ({ right }) => (right === best ? 1 : 0) : likely;
+    const fits = whole || nearest ? ({ right }) => (right === best ? 1 : 0) : ({ likely }) => likely;
     const weights = found.map((one, number) => this.counts[number] * fits(one));
     const total = weights.reduce((sum, weight) => sum + weight, 0);
     if (total) return weights.map((weight) => weight / total);

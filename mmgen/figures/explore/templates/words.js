@@ -169,7 +169,7 @@ class Part {
   constructor(described, place) {
     Object.assign(this, described);
     this.id = place;
-    this.descriptions = new Descriptions(described.rows, described.counts, described.kernel);
+    this.descriptions = new Descriptions(described.rows, described.counts, described.odds, described.menus.map(({ values }) => values.length));
     this.draw = 0;
     this.wish = { ...this.emptyWish(), chosen: [...described.opening] };
     this.listeners = [];
