@@ -52,7 +52,6 @@ _LATENT_SIZE = 32
 _PLAIN_BETA, _PLAIN_SIDE = 10.0, 64
 """Weight of the divergence of the plain conditional VAE, and the height and width of pictures that it suits."""
 _LARGE = 48  # pixels from which pictures justify the larger size
-_MOST_PLAIN = 2000  # steps of the plain conditional VAE; --minutes gives what is left to the model
 _TWO_CORES = 1.5  # how much faster two cores make a step of the model
 _STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the model or judge on one of two idle cores
 _SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # a step of the second judge
@@ -67,8 +66,7 @@ class Sizes:
     Attributes:
         side: Height and width of pictures.
         latent_size: Dimensions of z.
-        model_steps: Steps of the model.
-        plain_steps: Steps of the plain conditional VAE.
+        model_steps: Steps of the model, and of the plain conditional VAE that it is compared with.
         judge_steps: Steps of the judge, which stops when it has converged.
         second_judge_steps: Steps of the second judge, which stops as well.
         fit_steps: Steps of the aggregated posterior.
@@ -80,7 +78,6 @@ class Sizes:
     side: int
     latent_size: int
     model_steps: int
-    plain_steps: int
     judge_steps: int = 800
     second_judge_steps: int = 600
     fit_steps: int = 1000
@@ -94,11 +91,10 @@ class Sizes:
         return _PLAIN_BETA * (self.side / _PLAIN_SIDE) ** 2
 
     def with_steps(self, steps: int) -> "Sizes":
-        """Return the same sizes with so many steps of the model; of few, the judges and the rival have fewer too."""
+        """Return the same sizes with so many steps of model and rival; of few, the judges have fewer too."""
         return replace(
             self,
             model_steps=steps,
-            plain_steps=min(steps, _MOST_PLAIN),
             judge_steps=min(self.judge_steps, max(_FEWEST_STEPS, steps // 2)),
             second_judge_steps=min(self.second_judge_steps, max(_FEWEST_STEPS, steps // 3)),
         )
@@ -128,7 +124,7 @@ class Sizes:
         step = _STEP_SECONDS[self.side]
         seconds = step / _TWO_CORES * self.model_steps
         if has_judge:
-            rival, judge = step * self.plain_steps, step * self.judge_steps
+            rival, judge = step * self.model_steps, step * self.judge_steps
             second = _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
             seconds += max(rival, judge + second) if jobs > 1 else rival + judge + second
         return seconds + _OTHER_SECONDS[self.side]
@@ -156,9 +152,9 @@ def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: in
     """
     pixels = size or (64 if picture_side >= _LARGE else 32)
     if quick:
-        return Sizes(pixels, 12, 40, 20, judge_steps=30, second_judge_steps=20, fit_steps=30, draws=2, pictures=1)
+        return Sizes(pixels, 12, 40, judge_steps=30, second_judge_steps=20, fit_steps=30, draws=2, pictures=1)
     steps = min(4000 + pictures // 4, 7500 if pixels == 32 else 6000)
-    return Sizes(pixels, _LATENT_SIZE, steps, plain_steps=min(steps, _MOST_PLAIN))
+    return Sizes(pixels, _LATENT_SIZE, steps)
 
 
 def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
@@ -166,7 +162,7 @@ def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str
     words = [f"attributes {', '.join(survey.attributes)}"] * bool(survey.attributes)
     words += ["captions"] * bool(survey.captions)
     judge = f"a judge in {sizes.judge_steps:,} steps, " if survey.attributes else ""
-    plain = f", a plain conditional VAE in {sizes.plain_steps:,} to compare" if survey.attributes else ""
+    plain = ", a plain conditional VAE of as many steps to compare" if survey.attributes else ""
     omitted = "; captions are left out where there are attributes" if survey.attributes and survey.captions else ""
     return (
         f"Found {survey.number:,} pictures, about {survey.side} pixels high or wide, with {' and '.join(words)}.\n"
