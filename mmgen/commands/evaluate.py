@@ -222,6 +222,7 @@ class Evaluate(Completing, Stage["Scores"]):
         ]
         names += ["dropped"] * (self.given_count is not None)
         names += ["posteriors"] * bool(_as_list(self.posterior))
+        names += ["complete"] * (not self.complete)
         return names + [name for name in ("judge", "text_proposal") if getattr(self, name)]
 
     def _parse_guidances(self) -> "list[Guidance]":

@@ -15,7 +15,12 @@ __all__ = ["check_distinct", "check_options_are_read", "dropped_counts", "defaul
 
 _IGNORED = ("seed", "precision")
 """Settings that are accepted even where a metric does not use them: one that draws nothing needs no seed."""
-_OPTION_NAMES = {"factors": "--factor", "dropped": "--given-count", "posteriors": "--posterior"}
+_OPTION_NAMES = {
+    "factors": "--factor",
+    "dropped": "--given-count",
+    "posteriors": "--posterior",
+    "complete": "--no-complete",
+}
 
 
 def default_metrics(loaded: "TrainedModel") -> list[str]:
@@ -101,7 +106,11 @@ def _options_read_by(metric: "type[Metric]") -> set[str] | None:
     """Return the names of the options that a metric reads; None if it reads all options."""
     if metric.reads is None:
         return None
-    implied = {"posteriors": metric.posteriors == "each", "judge": metric.judged}
+    implied = {
+        "posteriors": metric.posteriors == "each",
+        "complete": metric.posteriors != "none",
+        "judge": metric.judged,
+    }
     return {*metric.reads, *(name for name, read in implied.items() if read)}
 
 

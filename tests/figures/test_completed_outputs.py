@@ -100,7 +100,8 @@ def test_scores_say_what_was_not_completed(readers: Path, tmp_path: Path) -> Non
     ("command", "said"),
     [
         (["sample", "jmvae", "--given", "big red", "--no-complete"], "whose descriptions leave no attributes open"),
-        (["eval", "bare", "-m", "active-units", "--no-complete"], "whose descriptions leave no attributes open"),
+        (["eval", "bare", "-m", "log-likelihood", "--no-complete"], "whose descriptions leave no attributes open"),
+        (["eval", "labels", "-m", "active-units", "--no-complete"], "options that it does not read: --no-complete"),
         (["sample", "labels", "--from", "image", "--to", "image", "--no-complete"], "got --no-complete too"),
         (["sample", "labels", "--given", "NOT colour=red", "--no-complete"], "drawn by completing descriptions"),
         (["sample", "elbo-attributes", "--given", "NOT colour=red", "-p", "prior"], "reads no descriptions"),
