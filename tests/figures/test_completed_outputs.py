@@ -122,6 +122,12 @@ def test_what_cannot_be_completed_is_one_sentence(
     assert not (tmp_path / "x.png").exists()
 
 
+def test_a_report_without_a_model_refuses_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scores.jsonl").write_text('{"metric": "correctness", "value": 1.0}\n')
+    assert exit_code("report", tmp_path / "scores.jsonl", "--no-complete", "-o", tmp_path / "x.html") == 2
+    assert "got --no-complete, but no model to draw from" in capsys.readouterr().err
+
+
 def test_damaged_descriptions_are_refused(readers: Path, tmp_path: Path) -> None:
     from mmgen.artifacts import read_checkpoint, write_checkpoint
     from mmgen.core.errors import ArtifactError

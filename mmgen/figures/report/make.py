@@ -201,6 +201,8 @@ def make_report(
     report_files = gather_files(paths)
     if Guidance.parse(guidance) and not report_files.groups:
         raise UsageError("got guidance, but no model to guide; leave guidance out, or give the file of a model")
+    if not complete and not report_files.groups:
+        raise UsageError("got --no-complete, but no model to draw from; leave it out, or give the file of a model")
     models = [group.header.content_id for group in report_files.groups]
     find_page_link(out, "explore", models, explore)  # refuse a wrong file before the work starts
     curves = _draw_curves(report_files.scores)
