@@ -234,9 +234,8 @@ class TrainedModel(ModelData):
         """
         if self.attributes is None:
             raise UsageError(f"{self.path} has no attributes, so it reads no codes of attributes; give a caption")
-        return generation.batch_of_descriptions(
-            self, generation.complete_descriptions(self, validate_codes("codes", codes, self.attributes))
-        )
+        completed = generation.complete_descriptions(self, validate_codes("codes", codes, self.attributes))
+        return generation.batch_of_descriptions(self, completed)
 
     @check_arguments
     @torch.inference_mode()
