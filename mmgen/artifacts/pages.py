@@ -18,7 +18,6 @@ MAKER = "mmgen"
 _MARKS = {
     "report": (b'<meta name="generator" content="mmgen report">',),
     "explore": (b'<meta name="generator" content="mmgen explore">',),
-    "training": (b'<meta name="generator" content="mmgen train">',),
     "picture": (b"Software\0mmgen", b"/Creator (mmgen)", b"<dc:title>mmgen</dc:title>"),
 }
 _MODEL = re.compile(rb'<meta name="mmgen-model" content="([0-9a-f]{64})">')
@@ -49,7 +48,7 @@ def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwr
         )
 
 
-def is_replaceable(path: Path, kind: Literal["report", "explore", "training", "picture"]) -> bool:
+def is_replaceable(path: Path, kind: Literal["report", "explore", "picture"]) -> bool:
     """Return whether ``path`` is missing or empty, or a page or picture of this kind that mmgen made."""
     if not os.path.exists(path) or not os.path.getsize(path):
         return True

@@ -191,15 +191,6 @@ class Training(Stage[R]):
 
         return nest_dotted_names(self.settings or {})
 
-    def say_where_to_watch(self, output: Path, log_to: Sequence[str]) -> None:
-        """Say where the loggers of a training show it, if they have a place."""
-        from mmgen.training.log import log_path
-        from mmgen.training.loggers import logger_class
-
-        for name in log_to:
-            if place := logger_class(name).describe_place(log_path(output).with_suffix("")):
-                self.watch.say(place)
-
     def resume_mode(self) -> str:
         """Return what to do with the saved state of an earlier run: "require" it, "never" use it, or "auto".
 

@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from mmgen.generation.sampling import sample_and_classify
 from mmgen.results.score import Score, classifier_names, read_scores
 from mmgen.results.score_table import tabulate_scores
 
-__all__ = ["check_export", "make_export_files", "write_export", "open_temporary_folder"]
+__all__ = ["check_export", "make_export_files", "write_export", "open_temporary_folder", "write_card"]
 
 _CARD, _COMMANDS, _PICTURE, _SCORES = "README.md", "commands.sh", "samples.png", "scores.jsonl"
 _MODEL, _AGGREGATE, _SHARPENER = "model.safetensors", "aggregate.safetensors", "sharpener.safetensors"
@@ -45,25 +45,6 @@ _JUDGE, _ONNX = "judge.safetensors", "decoder.onnx"
 _KNOWN = (_CARD, SUMS, _COMMANDS, _PICTURE, _SCORES, _MODEL, _AGGREGATE, _SHARPENER, _JUDGE, _ONNX)
 _PROGRAM = "mmgen"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # what zip files begin with: the same files are the same archive
-
-
-@dataclass(frozen=True)
-class _Export:
-    """The files, commands and scores that the README of an export mentions.
-
-    Attributes:
-        loaded: The model, or the aggregate with its model.
-        files: Names in the folder, with what each is.
-        commands: How it was made, in order, as lines of a shell script.
-        scores: What was measured.
-        given: The description that an example draws from.
-    """
-
-    trained: TrainedModel
-    files: Mapping[str, str]
-    commands: Sequence[str]
-    scores: Sequence[Score]
-    description: str
 
 
 def check_export(out: Path, overwrite: bool) -> None:
@@ -204,8 +185,8 @@ def make_export_files(
     text = "#!/bin/sh\n# How these files were made.\nset -eu\n" + "".join(f"{command}\n" for command in commands)
     (folder / _COMMANDS).write_text(text, encoding="utf-8")
     files[_COMMANDS] = "the commands that make it again, from data on"
-    export = _Export(loaded, files, commands, measured, descriptions[0])
-    (folder / _CARD).write_text(_model_card(export), encoding="utf-8")
+    card = write_card(loaded, files, commands, measured, descriptions[0])
+    (folder / _CARD).write_text(card, encoding="utf-8")
     names = [_CARD, *files]
     sums = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in sorted(names)]
     (folder / SUMS).write_text("".join(sums), encoding="ascii")
@@ -276,124 +257,72 @@ def _sample_command(description: str) -> str:
     )
 
 
-def _model_card(export: _Export) -> str:
-    """Return the README.md of an export, a model card for the Hugging Face hub."""
-    loaded = export.trained
-    header, objective = loaded.model_header, str(loaded.settings.objective["name"])
-    parts = [each.describe_size() for each in loaded.settings.modalities.values()]
-    name = last_file(loaded).stem
-    lines = [
-        "---",
-        *_front_matter(export, name, objective),
-        "---",
-        "",
-        f"# {name}",
-        "",
-        f"A generative model of {'; '.join(parts)}, trained with {objective}; z has {loaded.model.latent_size} "
-        f"dimensions. Made with [mmgen](#use) {header.program_version}, exported with {__version__}.",
-        "",
-        *_pretrained_notice(header),
-    ]
-    if _PICTURE in export.files:
-        what = ", ".join(_example_descriptions(loaded)) if export.description else ANYTHING
-        lines += [f"![Pictures drawn from {what}]({_PICTURE})", ""]
-    lines += [
-        "| file | what it is |",
-        "|---|---|",
-        *(f"| `{file}` | {what} |" for file, what in export.files.items()),
-        "",
-    ]
-    lines += _score_section(export.scores)
-    lines += [
-        "## Use",
-        "",
-        "With mmgen installed, in this folder:",
-        "",
-        "```sh",
-        _sample_command(export.description),
-        "```",
-        "",
-        "```python",
-        "import mmgen",
-        "",
-        'model = mmgen.load(".")',
-        f"images = model.sample({json.dumps(export.description)}, n=16)",
-        "```",
-        "",
-        "`sha256sum -c SHA256SUMS` checks the files. What needs the dataset (`mmgen eval`, reading its rows) says so.",
-        "",
-        *_outside_members_notice(header),
-        "## How it was made",
-        "",
-        "```sh",
-        *export.commands,
-        "```",
-        "",
-    ]
-    return "\n".join(lines)
+def write_card(
+    loaded: TrainedModel, files: Mapping[str, str], commands: Sequence[str], scores: Sequence[Score], description: str
+) -> str:
+    """Return the README.md of an export, a model card for the Hugging Face hub (templates/card.md.jinja).
+
+    Args:
+        loaded: The model, or the aggregate with its model.
+        files: Names in the folder, with what each is.
+        commands: How it was made, in order, as lines of a shell script.
+        scores: What was measured.
+        description: The description that an example draws from.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("mmgen.commands"), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters["json"] = partial(json.dumps, ensure_ascii=False)
+    header, objective, name = loaded.model_header, str(loaded.settings.objective["name"]), last_file(loaded).stem
+    made = [words[2] for command in commands if (words := command.split())[:2] == [_PROGRAM, "make-data"] and words[2:]]
+    recipe = made[0] if made else "own data"
+    fitted = ["aggregate-posterior"] if loaded.fitted is not None else []
+    values = {
+        "tags": ["mmgen", "variational-autoencoder", "multimodal", objective, *fitted],
+        "recipe": recipe,
+        "index": [{"name": name, "results": [_result_entry(scores, recipe)]}] if scores else [],
+        "name": name,
+        "parts": [each.describe_size() for each in loaded.settings.modalities.values()],
+        "objective": objective,
+        "latent_size": loaded.model.latent_size,
+        "made_by": header.program_version,
+        "exported_by": __version__,
+        "pretrained": _pretrained_weights(header),
+        "picture": _PICTURE,
+        "described": ", ".join(_example_descriptions(loaded)) if description else ANYTHING,
+        "files": files,
+        "table": tabulate_scores(scores).markdown().rstrip() if scores else "",
+        "sample": _sample_command(description),
+        "description": description,
+        "members": header.members,
+        "commands": commands,
+    }
+    return environment.get_template("card.md.jinja").render(values)
 
 
-def _pretrained_notice(header: Header) -> list[str]:
-    """Return a sentence, if any, on weights that were given to the model, with their licence."""
+def _pretrained_weights(header: Header) -> dict[str, str]:
+    """Return name and licence of weights that were given to the model; {} without any."""
     given = header.facts.get("autoencoder")
     if not isinstance(given, dict) or "sha256" not in given:
-        return []
-    name, licence = (printable(str(given.get(key) or ""), 100).replace("`", "'") for key in ("weights", "licence"))
-    under = f'under the licence "{licence}"' if licence else "whose folder named no licence"
-    return [f"Its encoder and decoder are those of `{name}`, {under}; words are read off their latents.", ""]
+        return {}
+    return {key: printable(str(given.get(key) or ""), 100).replace("`", "'") for key in ("weights", "licence")}
 
 
-def _outside_members_notice(header: Header) -> list[str]:
-    """Return a sentence, if any, that names the plugins that have to be installed."""
-    members = [str(member) for member in header.members]
-    return [f"It needs members from outside mmgen: {', '.join(members)}.", ""] if members else []
-
-
-def _front_matter(export: _Export, name: str, objective: str) -> list[str]:
-    """Return the YAML lines at the top of a model card, which the Hugging Face hub reads."""
-    tags = ["mmgen", "variational-autoencoder", "multimodal", objective]
-    tags += ["aggregate-posterior"] if export.trained.fitted is not None else []
-    recipe = next(iter(_recipe_names(export.commands)), "own data")
-    results = [
-        {
-            "task": {"type": "text-to-image", "name": "Pictures from words"},
-            "dataset": {"type": recipe, "name": recipe},
-            "metrics": [
-                _metric_entry(score, judge)
-                for score, judge in zip(export.scores, _classifier_suffixes(export.scores), strict=True)
-            ],
-        }
-    ]
-    lines = [
-        "# license: choose one; whoever uploads this has to.",
-        "library_name: mmgen",
-        f"tags: {json.dumps(tags)}",
-        f"datasets_recipe: {json.dumps(recipe)}",
-    ]
-    if export.scores:
-        lines.append(f"model-index: {json.dumps([{'name': name, 'results': results}], ensure_ascii=False)}")
-    return lines
-
-
-def _recipe_names(commands: Sequence[str]) -> list[str]:
-    """Return the names of the dataset recipes in ``make-data`` commands."""
-    return [words[2] for command in commands if (words := command.split())[:2] == [_PROGRAM, "make-data"] and words[2:]]
-
-
-def _metric_entry(score: Score, suffix: str) -> dict[str, Any]:
-    """Return a score as an entry of the model card's front matter."""
-    given = "" if score.given is None else f", {score.given} words given"
-    error = {} if score.stderr is None else {"args": {"standard_error": score.stderr, "n": score.n}}
-    label = f"{score.quantity or score.metric}{suffix} ({score.unit}), {score.source}{given}"
-    return {"type": score.metric, "name": label, "value": score.value, **error}
-
-
-def _classifier_suffixes(scores: Sequence[Score]) -> list[str]:
-    """Return a suffix for each score that names its classifier; "" if all scores have the same one."""
-    names = classifier_names(scores)
-    return [f" (judge {name})" if name and len({*names} - {""}) > 1 else "" for name in names]
-
-
-def _score_section(scores: Sequence[Score]) -> list[str]:
-    """Return the section of a model card with a table of scores."""
-    return ["## Measured", "", *tabulate_scores(scores).markdown().splitlines(), ""] if scores else []
+def _result_entry(scores: Sequence[Score], recipe: str) -> dict[str, Any]:
+    """Return scores as an entry of the card's front matter, which the Hugging Face hub reads."""
+    judges = classifier_names(scores)
+    several = len({*judges} - {""}) > 1
+    metrics = []
+    for score, judge in zip(scores, judges, strict=True):
+        given = "" if score.given is None else f", {score.given} words given"
+        suffix = f" (judge {judge})" if judge and several else ""
+        label = f"{score.quantity or score.metric}{suffix} ({score.unit}), {score.source}{given}"
+        error = {} if score.stderr is None else {"args": {"standard_error": score.stderr, "n": score.n}}
+        metrics.append({"type": score.metric, "name": label, "value": score.value, **error})
+    return {
+        "task": {"type": "text-to-image", "name": "Pictures from words"},
+        "dataset": {"type": recipe, "name": recipe},
+        "metrics": metrics,
+    }

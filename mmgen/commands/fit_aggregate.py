@@ -109,7 +109,6 @@ class FitAggregate(Training["TrainedModel"]):
                 self._model_path, self._dataset_path, fit, made, self._latents_path, command, how, begun
             )
             self.watch.follow(encoding)
-            self.say_where_to_watch(made, fit.training.log_to)
             self.watch.follow(fitting)
         if output.exists() and (text := few_candidates_warning(read_header(output).facts, settings.build_target())):
             self.watch.say(text)

@@ -66,7 +66,6 @@ class FitSharpener(Training["TrainedModel"]):
 
         mode, (settings, output) = self.resume_mode(), self.plan
         command = command or self.command_line(output=output)
-        self.say_where_to_watch(output, settings.training.log_to)
         self.watch.follow(fit_sharpener(path_of(self.model), self._dataset_path, settings, output, command, mode))
         return output
 

@@ -85,7 +85,6 @@ class Train(Training["TrainedModel"]):
         training = train_model(path_of(self.dataset), settings, output, command, mode, self._start_path)
         for note in training.notes:
             self.watch.say(note)
-        self.say_where_to_watch(output, settings.training.log_to)
         return self.watch.follow(training)
 
     @cached_property

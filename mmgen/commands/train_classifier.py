@@ -68,7 +68,6 @@ class TrainClassifier(Training["Judge"]):
         mode, (settings, output) = self.resume_mode(), self.plan
         command = command or self.command_line(output=output)
         work = train_classifier(path_of(self.dataset), output, settings, command, mode)
-        self.say_where_to_watch(output, settings.training.log_to)
         return Judge(output, self.watch.follow(work))
 
     @cached_property

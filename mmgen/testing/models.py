@@ -14,12 +14,10 @@ from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
 from mmgen.testing.small import Case, refuses, small_cases
 from mmgen.training.model_run import read_experiment
-from mmgen.training.task import ModelTask
 
 __all__ = [
     "check_divergences",
     "check_model",
-    "check_pictures",
     "check_prior",
     "check_trace",
     "check_training",
@@ -35,7 +33,6 @@ def check_model(name: str) -> None:
     check_prior(name)
     check_divergences(name)
     check_training(name)
-    check_pictures(name)
 
 
 def small_model(name: str) -> tuple[Model, Case]:
@@ -155,21 +152,3 @@ def check_training(name: str) -> None:
             bound.value.mean().backward()
             lost = [key for key, parameter in model.named_parameters() if parameter.grad is None]
             assert lost == [], f"{name} has parameters that nothing trains: {lost}"
-
-
-def check_pictures(name: str) -> None:
-    """Check that rows of pictures are drawn of a model in training, the same every time, if it draws pictures."""
-    model, case = small_model(name)
-    objective = Elbo(modalities=model.generates, given=case.inputs)
-    kinds = case.data.modalities
-    task = ModelTask(model, objective, descriptions=kinds).eval()
-    with torch.no_grad():
-        one, two = (task.draw_pictures(case.batch(), torch.Generator().manual_seed(1)) for _ in range(2))
-    main = next((part for part in model.generates if kinds[part].picture_shape is not None), None)
-    if main is None or not model.modalities[main].is_independent:
-        assert not one, f"{name} draws pictures of a kind without pictures: {list(one)}"
-        return
-    assert one, f"{name} draws no pictures of {main}"
-    for title, row in one.items():
-        assert row.shape == (5, *(kinds[main].picture_shape or ())), f"{title} of {name} has shape {row.shape}"
-        assert (row == two[title]).all(), f"{title} of {name} differs from draw to draw"

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mmgen.artifacts.content_id import one_line_json
 from mmgen.artifacts.files import make_internal_folder, make_write_error, open_internal_file, write_text_atomic
 from mmgen.core.errors import ArtifactError
@@ -34,7 +32,6 @@ class RunLog:
         after_step: Lines beyond this step are removed first, since a resumed run writes them again; 0 begins anew.
         log_to: Names of further loggers (:mod:`mmgen.training.loggers`).
         settings: All settings of the run, for loggers.
-        quantity: Name for people of what is maximised, likewise.
 
     Raises:
         ArtifactError: The log file cannot be written (full disk, read-only, no such folder).
@@ -47,7 +44,6 @@ class RunLog:
         after_step: int,
         log_to: Sequence[str] = (),
         settings: Mapping[str, Any] | None = None,
-        quantity: str = "bound",
     ) -> None:
         self.path, self.finished = path, False
         logger_types = [
@@ -56,11 +52,9 @@ class RunLog:
         lines = _read_lines(path, after_step) if after_step else []
         write_text_atomic(path, "".join(lines))
         folder = path.with_suffix("")
-        records = [parse_json(line) for line in lines] if logger_types else []
-        history = [(record["step"], dict(_flatten_numbers(record))) for record in records]
-        run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step, history, quantity)
+        run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step)
         try:
-            if any(each.library for each in logger_types):
+            if logger_types:
                 make_internal_folder(folder)
             if not after_step and not folder.is_symlink():
                 for old in folder.glob("events.out.tfevents.*"):
@@ -90,11 +84,6 @@ class RunLog:
         numbers = dict(_flatten_numbers(record))
         for one in list(self._loggers):
             self._call_logger(one, partial(one.write, record["step"], numbers))
-
-    def show(self, draw: Callable[[], Mapping[str, np.ndarray]]) -> None:
-        """Let loggers show what was written; ``draw`` draws pictures, see :meth:`Logger.show`."""
-        for one in list(self._loggers):
-            self._call_logger(one, partial(one.show, draw))
 
     def close(self) -> None:
         """Close the log; delete it if it is empty."""

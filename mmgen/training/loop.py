@@ -5,13 +5,12 @@ state draws what an uninterrupted run would have drawn: on one device the result
 """
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,7 +31,7 @@ from mmgen.training.settings import TrainingSettings
 from mmgen.training.signals import StopRequest, stop_on_signals
 from mmgen.training.state import UNFINISHED, RunState, load_state, mark_finished, save_state, state_path
 from mmgen.training.task import BOUND, Task
-from mmgen.training.validation import draw_validation_pictures, validate
+from mmgen.training.validation import validate
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -176,7 +175,7 @@ class _Run:
         log = None
         if self.fabric.is_global_zero:
             every = {**self.run_settings, "seed": settings.seed}
-            log = RunLog(log_path(self.out), state.step, settings.log_to, every, self.task.quantity)
+            log = RunLog(log_path(self.out), state.step, settings.log_to, every)
         began, before = time.monotonic(), state.seconds
         for player in self.players:
             player.module.train()
@@ -276,7 +275,6 @@ class _Run:
         if log is not None:
             record = {"players": records} if len(records) > 1 else next(iter(records.values()))
             log.write({"step": state.step, "seconds": round(state.seconds, 3), **record, "rate": round(rate, 1)})
-            log.show(self._draw_pictures)
         return progress | {"examples/s": rate}
 
     def _validate(self, log: RunLog | None) -> None:
@@ -296,7 +294,6 @@ class _Run:
             terms = {name: mean for name, (mean, _) in figures.items() if name != selecting}
             selected = {} if selecting is None else {selecting: figures[selecting][0], "stderr": figures[selecting][1]}
             log.write({"step": self.state.step, "validation": {**selected, "terms": terms}})
-            log.show(self._draw_pictures)
             replaces = self._replaces_saved_weights(None if selecting is None else figures[selecting][0])
             is_first_state = not self.state.finished and not state_path(self.out).exists()
             if is_first_state:  # before the weights, which are of no use to a run that cannot be gone on with
@@ -311,11 +308,6 @@ class _Run:
             if not is_first_state:
                 self._save_state()
         self.fabric.barrier()
-
-    def _draw_pictures(self) -> Mapping[str, np.ndarray]:
-        """Draw pictures with the weights that validation uses, for loggers that show them."""
-        with self._use_averaged_weights():
-            return draw_validation_pictures(self.task, self.validation, self.settings)
 
     def _use_averaged_weights(self) -> AbstractContextManager[None]:
         """Replace the task's weights by their averages within a block, if the settings ask for it."""

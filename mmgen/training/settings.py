@@ -110,9 +110,8 @@ class TrainingSettings(Settings):
     can continue with more steps. It changes no result, and no file records it."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of initial weights, order and noise."""
-    log_to: Annotated[tuple[Annotated[str, *_choice_of("logger", LOGGERS)], ...], Field(exclude=True)] = ()
-    """Where the log goes besides its own file: page, a page beside the model that renews itself; or tensorboard, wandb,
-    mlflow (extras of these names)."""
+    log_to: Annotated[tuple[Annotated[str, *_choice_of("logger", [*LOGGERS])], ...], Field(exclude=True)] = ()
+    """Where the log goes besides its own file: tensorboard, wandb or mlflow (extras of these names)."""
 
     @model_validator(mode="before")
     @classmethod

@@ -7,7 +7,7 @@ Tensors of moments are named ``optimizer.<number>.<name>`` by the number of thei
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def describe_interruption(out: Path) -> str:
     try:
         header = read_header(path)
         state = _read_progress(header.facts) if header.kind == "training-state" else RunState(finished=True)
-    except (ArtifactError, OSError, ValueError):
+    except (ArtifactError, OSError, KeyError, TypeError, ValueError):
         return _describe_interruption_without_state(out)
     if state.finished:
         return ""
@@ -155,15 +155,7 @@ def save_state(
         with_tensors: Whether to write weights and moments; a finished run is identified without them.
         average: Averaged weights of the run, if it has them.
     """
-    figures: dict[str, Any] = {
-        "step": state.step,
-        "best": state.best,
-        "seconds": state.seconds,
-        "finished": state.finished,
-        "level": state.level,
-        "waited": state.waited,
-        "converged": state.converged,
-    }
+    facts = asdict(state)
     tensors: dict[str, Tensor] = {f"task.{name}": value for name, value in task.state_dict().items()}
     if average is not None:
         tensors |= {f"{_AVERAGE}{name}": mean for name, mean in average.means.items()}
@@ -173,7 +165,7 @@ def save_state(
         for number, moments in moments_by_parameter.items():
             tensors |= {f"{prefix}{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
         counts[player] = len(moments_by_parameter)  # a parameter whose gradient is always None has no moments
-    figures["parameters_with_moments"] = counts if len(counts) > 1 else sum(counts.values())
+    facts["parameters_with_moments"] = counts if len(counts) > 1 else sum(counts.values())
     write_checkpoint(
         path,
         kind="training-state",
@@ -181,7 +173,7 @@ def save_state(
         settings=settings,
         seed=seed,
         parents=(),
-        facts=figures | {"precision": precision},
+        facts=facts | {"precision": precision},
         command="",
     )
 
@@ -216,118 +208,76 @@ def load_state(
         if average is not None:
             average.load({n.removeprefix(_AVERAGE): mean for n, mean in tensors.items() if n.startswith(_AVERAGE)})
         _check_moments(header.facts, state, optimizers)
-    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
-        reason = printable((str(error) or type(error).__name__).splitlines()[0])
+    except (KeyError, TypeError, ValueError, RuntimeError):
         raise ArtifactError(
-            f"{path} holds a state that does not fit this run ({reason}); use --overwrite to begin anew"
+            f"{path} does not fit this run: it is damaged or was changed; use --overwrite to begin anew"
         ) from None
     return state
 
 
 def _read_progress(facts: dict[str, Any]) -> RunState:
-    """Return the progress of a run from the facts of a file's header."""
-    step, best, seconds, finished = (facts.get(name) for name in ("step", "best", "seconds", "finished"))
-    number = _finite_or_none(seconds)
-    if type(step) is not int or step < 0:
-        raise ValueError(f"the saved step is {step!r}, expected a whole number from 0")
-    if best is not None and _finite_or_none(best) is None:
-        raise ValueError(f"the saved best bound is {best!r}, expected a finite number or null")
-    if number is None or number < 0:
-        raise ValueError(f"the saved seconds are {seconds!r}, expected a number from 0")
-    if type(finished) is not bool:
-        raise ValueError(f"the saved mark 'finished' is {finished!r}, expected true or false")
-    level, waited, converged = (
-        _finite_or_none(facts.get("level")),
-        facts.get("waited", 0),
-        facts.get("converged", False),
-    )
-    if type(waited) is not int or waited < 0 or type(converged) is not bool:
-        raise ValueError(
-            f"the saved patience is {waited!r} and {converged!r}, expected a whole number and true or false"
-        )
-    return RunState(step, _finite_or_none(best), number, finished, level, waited, converged)
+    """Return the progress of a run from the facts of a file's header; raise an error for impossible ones."""
+    given = {one.name: facts[one.name] for one in fields(RunState) if one.name in facts}
+    state = RunState(**{"step": facts["step"], "seconds": facts["seconds"], "finished": facts["finished"], **given})
+    _require(all(type(count) is int and count >= 0 for count in (state.step, state.waited)))
+    _require(all(type(mark) is bool for mark in (state.finished, state.converged)))
+    _require(all(value is None or _is_finite(value) for value in (state.best, state.level)))
+    _require(_is_finite(state.seconds) and state.seconds >= 0)
+    return state
 
 
-def _finite_or_none(value: Any) -> float | None:
-    """Return a number if it is finite, else None."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else None
+def _require(fits: bool) -> None:
+    """Raise an error, which :func:`load_state` explains, unless a part of a state fits."""
+    if not fits:
+        raise ValueError
+
+
+def _is_finite(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _load_tensors(tensors: dict[str, Tensor], task: nn.Module, optimizers: Mapping[str, Optimizer]) -> None:
-    """Load weights and optimiser tensors; raise torch's errors if they do not fit."""
+    """Load weights and optimiser tensors; raise an error if they do not fit."""
     weights = {n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")}
-    for name, _ in task.named_parameters():
-        if name not in weights:
-            raise ValueError(f"the state lacks the weights '{name}'")
-        if not weights[name].isfinite().all():
-            raise ValueError(f"the saved weights '{name}' are not finite")
+    _require(all(bool(weights[name].isfinite().all()) for name, _ in task.named_parameters()))
     task.load_state_dict(weights)
     remaining = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
     for player, prefix in _moment_prefixes(optimizers).items():
         moments = {name: remaining.pop(name) for name in list(remaining) if name.startswith(prefix)}
         _load_moments(prefix, moments, optimizers[player])
-    if remaining:
-        raise ValueError(f"the saved tensor '{next(iter(remaining))}' belongs to no player")
+    _require(not remaining)
 
 
 def _load_moments(prefix: str, tensors: dict[str, Tensor], optimizer: Optimizer) -> None:
-    """Load one player's optimiser tensors, whose names begin with ``prefix``; raise ValueError if they do not fit."""
+    """Load one player's optimiser tensors, whose names begin with ``prefix``; raise an error if they do not fit."""
     groups = [(optimizer_state(optimizer, group), group["params"]) for group in optimizer.param_groups]
-    parameters = [(p, expected) for expected, moment in groups for p in moment]
+    parameters = dict(enumerate((p, expected) for expected, members in groups for p in members))
     moments: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         number, _, key = name.removeprefix(prefix).partition(".")
-        is_valid = number.isdecimal() and int(number) < len(parameters)
-        parameter, expected = parameters[int(number)] if is_valid else (None, {})
-        if parameter is None or key not in expected:
-            raise ValueError(f"the saved tensor '{name}' belongs to no parameter")
+        parameter, expected = parameters[int(number)]
         is_count = not expected[key].shape
-        shape = torch.Size() if is_count else parameter.shape
-        if value.shape != shape:
-            raise ValueError(f"the saved tensor '{name}' has shape {list(value.shape)}, expected {list(shape)}")
+        _require(value.shape == (torch.Size() if is_count else parameter.shape) and bool(value.isfinite().all()))
+        _require(key not in _SQUARES or bool((value >= 0).all()))
         # Fused Adam walks parameters and moments side by side in memory: they must have the same strides.
         moment = value if is_count else torch.empty_like(parameter).copy_(value)
         moments.setdefault(int(number), {})[key] = moment
-    for number_of_one, stored in moments.items():
-        missing = sorted(parameters[number_of_one][1].keys() - stored.keys())
-        if missing:
-            raise ValueError(f"the state lacks the moment {missing[0]} of a parameter")
+    _require(all(stored.keys() == parameters[number][1].keys() for number, stored in moments.items()))
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _check_moments(facts: dict[str, Any], state: RunState, optimizers: Mapping[str, Optimizer]) -> None:
-    """Refuse a state that lacks its optimisers' tensors, or has those of another step."""
-    expected_counts = facts.get("parameters_with_moments")  # not said before format version 2
+    """Raise an error for a state that lacks its optimisers' tensors, or has those of another step."""
+    counts = facts["parameters_with_moments"]
     for player, optimizer in optimizers.items():
-        with_moments = [
-            optimizer.state[p] for group in optimizer.param_groups for p in group["params"] if p in optimizer.state
-        ]
-        expected = (
-            expected_counts.get(player)
-            if isinstance(expected_counts, dict)
-            else len(with_moments)
-            if expected_counts is None
-            else expected_counts
-        )
-        if len(with_moments) != expected:
-            raise ValueError(f"the state has moments of {len(with_moments)} parameters, expected {expected}")
-        steps = []
-        for moments in with_moments:
-            squares = [moments[name] for name in _SQUARES if name in moments]
-            if not all(moment.isfinite().all() for moment in moments.values()) or any(
-                (moment < 0).any() for moment in squares
-            ):
-                raise ValueError("a saved moment is negative or not finite")
-            steps += [float(moments["step"])] if "step" in moments else []
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        found = [optimizer.state[p] for p in parameters if p in optimizer.state]
+        _require(len(found) == (counts[player] if isinstance(counts, dict) else counts))
+        steps = [float(moments["step"]) for moments in found if "step" in moments]
+        _require(all(step >= 0 and step == int(step) for step in steps))
         # Some parameter has had a gradient at every step; sgd does not count them.
-        counts = any("step" in optimizer_state(optimizer, group) for group in optimizer.param_groups)
-        if counts and max(steps, default=0.0) != state.step and state.step <= _EXACT:
-            raise ValueError(
-                f"the saved optimiser has made {max(steps, default=0.0):g} steps, but the saved step is {state.step}"
-            )
-        if any(step < 0 or step != int(step) for step in steps):
-            raise ValueError("the saved optimiser has made a number of steps that is no whole number from 0")
+        counted = any("step" in optimizer_state(optimizer, group) for group in optimizer.param_groups)
+        _require(not counted or max(steps, default=0.0) == state.step or state.step > _EXACT)
 
 
 def _check_settings(

@@ -4,8 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
 from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
@@ -87,10 +85,6 @@ class Task(nn.Module, ABC):
             weight_decay: lambda of the term lambda / 2 |w|^2 of every parameter.
         """
         return make_parameter_groups(self.player_parameters(player), weight_decay)
-
-    def draw_pictures(self, batch: Batch, generator: torch.Generator) -> Mapping[str, np.ndarray]:
-        """Draw pictures of B validation examples: rows [B, C, H, W] from 0 to 1 by title; {} for tasks without."""
-        return {}
 
     def saved_tensors(self) -> dict[str, Tensor]:
         """Return the tensors that the finished artifact holds, by name."""
@@ -200,33 +194,6 @@ class ModelTask(Task):
         if self._opponent_named(player):
             return make_parameter_groups(parameters, weight_decay)
         return make_parameter_groups(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
-
-    def draw_pictures(self, batch: Batch, generator: torch.Generator) -> Mapping[str, np.ndarray]:
-        """Draw validation pictures, what is decoded from their z, and pictures from the prior."""
-        pictured = (part for part in self.model.generates if part in self.descriptions)
-        name = next((part for part in pictured if self.descriptions[part].picture_shape is not None), None)
-        if name is None or not self.model.modalities[name].is_independent:
-            return {}
-        model, kind, found = self.model, self.descriptions[name], {}
-
-        def show(title: str, values: Tensor) -> None:
-            found[title] = kind.picture(values.float().cpu().numpy())
-
-        def decode(title: str, z: Tensor) -> None:
-            parameters = model.decode(name, z, batch if model.conditional_on else None)
-            show(title, model.modalities[name].typical(parameters))
-
-        values = batch.values.get(name)
-        readable = [part for part in self.objective.demands.posteriors if set(part) <= batch.values.keys()]
-        readable = [(name,)] if (name,) in readable else sorted(readable, key=lambda part: (len(part), part))
-        if values is not None and tuple(values.shape[1:]) == kind.event_shape:  # else encodings that take its place
-            show("validation pictures", values)
-            if readable:
-                decode("decoded from their z", model.means(batch, readable[-1], generator))
-        if "density" in model.capabilities:
-            words = f", with their {' and '.join(model.conditional_on)}" if model.conditional_on else ""
-            decode(f"drawn from the prior{words}", model.posterior(batch, ()).sample(generator, (1,))[0])
-        return found
 
     def saved_tensors(self) -> dict[str, Tensor]:
         return dict(self.model.state_dict())

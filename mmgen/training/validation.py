@@ -1,20 +1,15 @@
-"""Validation: figures and pictures of fixed examples, with fixed noise, whatever the training has drawn before."""
+"""Validation: figures of fixed examples, with fixed noise, whatever the training has drawn before."""
 
 import math
-from collections.abc import Mapping
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mmgen.core.seeding import stream_key, torch_generator
+from mmgen.core.seeding import stream_key
 from mmgen.training.batches import Rows
 from mmgen.training.settings import TrainingSettings
-from mmgen.training.task import Task
 
-__all__ = ["draw_validation_pictures", "validate"]
-
-_PICTURES = 10
+__all__ = ["validate"]
 
 
 def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[str, tuple[float, float]]:
@@ -46,24 +41,3 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
             float(figures.std() / math.sqrt(len(figures))) if len(figures) > 1 else 0.0,
         )
     return result
-
-
-@torch.no_grad()
-def draw_validation_pictures(task: Task, rows: Rows, settings: TrainingSettings) -> Mapping[str, np.ndarray]:
-    """Draw pictures with the current weights, of ten validation examples and with noise that are always the same.
-
-    Args:
-        task: The task; its mode is kept.
-        rows: Validation examples.
-        settings: Settings of the run, with the seed.
-
-    Returns:
-        Rows of pictures [n, C, H, W] from 0 to 1 by title; {} for a task that draws none.
-    """
-    was_training = task.training
-    task.eval()
-    try:
-        batch = rows.view(torch.arange(min(_PICTURES, len(rows))), settings.seed, "validation")
-        return task.draw_pictures(batch, torch_generator(settings.seed, "pictures of validation", device=batch.device))
-    finally:
-        task.train(was_training)

@@ -13,12 +13,12 @@ import pytest
 from mmgen.artifacts.ancestors import Node
 from mmgen.artifacts.files import list_exported_files
 from mmgen.commands import _exporting as exporting
-from mmgen.commands._exporting import _score_section
 from mmgen.commands.export import Export
 from mmgen.core.errors import ArtifactError
 from mmgen.descriptions import parse
 from mmgen.generation import load
 from mmgen.results.score import Score
+from mmgen.results.score_table import tabulate_scores
 
 EVIL = "touch EVIL"
 
@@ -129,7 +129,7 @@ def test_a_card_tells_scores_of_several_judges_apart() -> None:
         told = {"judge_accuracy": {"mean": accuracy}, "ids": {"judge": judge}, "judge": judge}
         return Score("correctness", "correctness", 80.0, 0.5, "%", "higher", 10, "own", 2, **told)
 
-    both = "\n".join(_score_section([of("small", 94.0), of("attentive", 97.0)]))
+    both = tabulate_scores([of("small", 94.0), of("attentive", 97.0)]).markdown()
     assert "| correctness | q(z\\|y) | small | 2 | 80.0 ± 0.5 | 10 | 94.0 |" in both
     assert "| correctness | q(z\\|y) | attentive | 2 | 80.0 ± 0.5 | 10 | 97.0 |" in both
-    assert "small" not in "\n".join(_score_section([of("small", 94.0)]))
+    assert "small" not in tabulate_scores([of("small", 94.0)]).markdown()

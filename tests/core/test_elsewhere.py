@@ -67,4 +67,4 @@ def test_each_such_library_is_first_imported_in_one_place() -> None:
     for name in found["matplotlib"]:
         assert name.split("/")[:2] == ["mmgen", "figures"] and name.split("/")[2] in rooms and "plots/_" not in name
     assert {name.removeprefix("data_recipes/") for name in found["numba"]} == {"_clevr/_jit.py"}
-    assert found["wandb"] == {"mmgen/training/loggers/wandb.py"}
+    assert found["wandb"] == {"mmgen/training/loggers.py"}

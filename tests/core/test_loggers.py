@@ -161,7 +161,7 @@ def test_a_logger_that_refuses_ends_those_that_have_begun(tmp_path: Path, monkey
     assert not (tmp_path / "m.log.jsonl").exists()
 
 
-@pytest.mark.parametrize("name", [name for name in LOGGERS if name != "page"])
+@pytest.mark.parametrize("name", LOGGERS)
 def test_what_is_not_installed_is_said_before_any_work(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

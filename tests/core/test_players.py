@@ -217,18 +217,18 @@ def test_a_state_without_a_player_is_refused_in_a_sentence(tmp_path: Path) -> No
     header, tensors = read_checkpoint(state_path(out), "training-state")
     assert header.facts["parameters_with_moments"] == {"critic": 2, "forger": 1}
 
-    def refused(changed: dict[str, Tensor], facts: dict[str, Any], words: str) -> None:
+    def refused(changed: dict[str, Tensor], facts: dict[str, Any]) -> None:
         write_checkpoint(
             state_path(out), kind="training-state", tensors=changed, settings=header.settings, seed=0, facts=facts
         )
-        with pytest.raises(ArtifactError, match=words):
+        with pytest.raises(ArtifactError, match="is damaged or was changed"):
             run(out, forger())
 
     without = {name: value for name, value in tensors.items() if not name.startswith("optimizer.forger.")}
-    refused(without, header.facts, "the state has moments of 0 parameters, expected 1")
-    refused({**tensors, "optimizer.judge.0.step": torch.tensor(12.0)}, header.facts, "belongs to no player")
-    refused({**tensors, "optimizer.forger.1.step": torch.tensor(12.0)}, header.facts, "belongs to no parameter")
-    refused(tensors, {**header.facts, "parameters_with_moments": 3}, "moments of 2 parameters, expected 3")
+    refused(without, header.facts)
+    refused({**tensors, "optimizer.judge.0.step": torch.tensor(12.0)}, header.facts)
+    refused({**tensors, "optimizer.forger.1.step": torch.tensor(12.0)}, header.facts)
+    refused(tensors, {**header.facts, "parameters_with_moments": 3})
 
 
 def test_the_log_tells_of_each_player(tmp_path: Path) -> None:

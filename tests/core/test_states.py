@@ -41,46 +41,27 @@ def tensor(name: str, value: Tensor | None) -> Callable[[Facts, Tensors], None]:
     return change
 
 
-def lose(name: str) -> Callable[[Facts, Tensors], None]:
-    return lambda facts, _: facts.pop(name)
-
-
 def without_moments(_: Facts, tensors: Tensors) -> None:
     for name in ("exp_avg", "exp_avg_sq", "step"):
         del tensors[f"optimizer.0.{name}"]
 
 
-CHANGES: dict[str, tuple[Callable[[Facts, Tensors], None], str]] = {
-    "step before the first": (fact("step", -7), "the saved step is -7, expected a whole number from 0"),
-    "another step": (fact("step", 3), "the saved optimiser has made 4 steps, but the saved step is 3"),
-    "a later step": (fact("step", 11), "the saved optimiser has made 4 steps, but the saved step is 11"),
-    "half a step": (fact("step", 6.5), "the saved step is 6.5"),
-    "a step in words": (fact("step", "six"), "the saved step is 'six'"),
-    "a step that is true": (fact("step", True), "the saved step is True"),
-    "no step": (lose("step"), "the saved step is None"),
-    "best in words": (fact("best", "x"), "the saved best bound is 'x', expected a finite number or null"),
-    "a list of bests": (fact("best", [1.0]), r"the saved best bound is \[1.0\]"),
-    "negative time": (fact("seconds", -1.0), "the saved seconds are -1.0, expected a number from 0"),
-    "no time": (lose("seconds"), "the saved seconds are None"),
-    "finished in words": (fact("finished", "no"), "the saved mark 'finished' is 'no'"),
-    "finished as a number": (fact("finished", 0), "the saved mark 'finished' is 0"),
-    "a missing mean": (tensor("optimizer.0.exp_avg", None), "the state lacks the moment exp_avg of a parameter"),
-    "a missing square": (
-        tensor("optimizer.0.exp_avg_sq", None),
-        "the state lacks the moment exp_avg_sq of a parameter",
-    ),
-    "a missing count": (tensor("optimizer.0.step", None), "the state lacks the moment step of a parameter"),
-    "no moments": (without_moments, "the state has moments of [0-9]+ parameters, expected [0-9]+"),
-    "a mean of another shape": (tensor("optimizer.0.exp_avg", torch.zeros(7, 7)), r"has shape \[7, 7\], expected"),
-    "two counts": (tensor("optimizer.0.step", torch.tensor([4.0, 4.0])), r"has shape \[2\], expected \[\]"),
-    "a count below 0": (tensor("optimizer.0.step", torch.tensor(-4.0)), "the saved optimiser has made"),
-    "a mean that is not finite": (tensor("optimizer.0.exp_avg", torch.full((1, 1), torch.nan)), "not finite"),
-    "a negative square": (tensor("optimizer.0.exp_avg_sq", torch.full((1, 1), -1.0)), "is negative or not finite"),
-    "a parameter too many": (tensor("optimizer.99.step", torch.tensor(4.0)), "belongs to no parameter"),
-    "a moment of another kind": (tensor("optimizer.0.state", torch.tensor(4.0)), "belongs to no parameter"),
-    "a number below 0": (tensor("optimizer.-1.step", torch.tensor(4.0)), "belongs to no parameter"),
-    "weights that are not finite": (tensor("task.line.weight", torch.full((1, 1), torch.inf)), "are not finite"),
-    "no weights": (tensor("task.line.weight", None), "the state lacks the weights 'line.weight'"),
+CHANGES: dict[str, Callable[[Facts, Tensors], None]] = {
+    "another step": fact("step", 3),
+    "a step in words": fact("step", "six"),
+    "no step": lambda facts, _: facts.pop("step"),
+    "negative time": fact("seconds", -1.0),
+    "best in words": fact("best", "x"),
+    "finished as a number": fact("finished", 0),
+    "a missing mean": tensor("optimizer.0.exp_avg", None),
+    "no moments": without_moments,
+    "a mean of another shape": tensor("optimizer.0.exp_avg", torch.zeros(7, 7)),
+    "a mean that is not finite": tensor("optimizer.0.exp_avg", torch.full((1, 1), torch.nan)),
+    "a negative square": tensor("optimizer.0.exp_avg_sq", torch.full((1, 1), -1.0)),
+    "a parameter too many": tensor("optimizer.99.step", torch.tensor(4.0)),
+    "a number below 0": tensor("optimizer.-1.step", torch.tensor(4.0)),
+    "weights that are not finite": tensor("task.line.weight", torch.full((1, 1), torch.inf)),
+    "no weights": tensor("task.line.weight", None),
 }
 
 
@@ -95,13 +76,10 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_forged_state_is_refused_in_a_sentence(state: Path, name: str) -> None:
-    change, words = CHANGES[name]
-    forge(state_path(state), change)
+    forge(state_path(state), CHANGES[name])
     before = state_path(state).read_bytes()
-    with pytest.raises(ArtifactError, match=words) as caught:
+    with pytest.raises(ArtifactError, match="is damaged or was changed; use --overwrite to begin anew"):
         run(state)
-    assert "use --overwrite to begin anew" in str(caught.value)
-    assert str(caught.value).isprintable()
     assert state_path(state).read_bytes() == before
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.commands._exporting import _Export, _model_card
+from mmgen.commands._exporting import write_card
 from mmgen.generation import load
 
 HAS = {
@@ -24,7 +24,7 @@ def test_a_model_is_said_to_be_of_the_modalities_that_its_objective_looks_at(rea
     loaded = load(readers / f"{name}.safetensors")
     assert set(loaded.settings.data.modalities) == {"image", "attributes", "text"}
     assert set(loaded.settings.modalities) == HAS[name]
-    card = _model_card(_Export(loaded, {}, [], [], ""))
+    card = write_card(loaded, {}, [], [], "")
     for said in (repr(loaded), loaded._repr_html_(), card):
         found = {part for part, each in loaded.settings.data.modalities.items() if each.describe_size() in said}
         assert found == HAS[name], said

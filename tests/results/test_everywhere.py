@@ -8,7 +8,6 @@ import pytest
 
 from mmgen.cli import eval as eval_cli
 from mmgen.cli._quickstart_table import final_table
-from mmgen.commands._exporting import _score_section
 from mmgen.experiments import compare_table, comparison_tables, read_plan
 from mmgen.figures.report.scores import make_score_tables
 from mmgen.results.comparing import compare_scores
@@ -57,7 +56,7 @@ def test_reproduce(scores: list[Score]) -> None:
 
 
 def test_model_card(scores: list[Score]) -> None:
-    assert READS in "\n".join(_score_section(scores))
+    assert READS in tabulate_scores(scores).markdown()
 
 
 def test_quickstart(scores: list[Score]) -> None:
