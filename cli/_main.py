@@ -26,10 +26,9 @@ from mmgen.cli._options import remember_command_line
 from mmgen.cli._parameters import member_package, stage_function
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.commands import source_file_of, stage_class, stage_names
-from mmgen.core.errors import MmgenError, clip
+from mmgen.core.errors import MmgenError, clip, format_unknown_name
 from mmgen.core.processes import prepare_program
 from mmgen.core.version import __version__
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["app", "command_names", "format_parser_error", "load_command", "main"]
 

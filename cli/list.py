@@ -91,8 +91,8 @@ def list_command(
     """
     import sys
 
-    from mmgen.core.errors import UsageError
-    from mmgen.settings.registry import format_unknown_name, list_registries
+    from mmgen.core.errors import UsageError, format_unknown_name
+    from mmgen.settings.registry import list_registries
 
     selected = kinds = [*(room.noun for room in list_registries()), "preset"]
     if kind is not None:

@@ -21,8 +21,7 @@ from mmgen.cli._quickstart_table import (
     read_scores,
 )
 from mmgen.cli.eval import print_warnings
-from mmgen.core.errors import UsageError
-from mmgen.settings.registry import format_unknown_name
+from mmgen.core.errors import UsageError, format_unknown_name
 
 if TYPE_CHECKING:
     from mmgen.experiments import Stage

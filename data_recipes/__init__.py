@@ -1,5 +1,5 @@
 """Dataset recipes, one file each: factors, sources, rendering."""
 
-import lazy_loader
+from mmgen.settings.registry import attach_members
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_members(__name__, __file__, "recipe", group="mmgen.recipes", place=0)

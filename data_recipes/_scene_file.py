@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from mmgen.core.errors import DataError
+from mmgen.core.errors import DataError, format_unknown_name
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.plain_text import NotTextError, decode_text
 from mmgen.data_recipes._captions import (
@@ -23,7 +23,6 @@ from mmgen.data_recipes._captions import (
 )
 from mmgen.data_recipes._scenes import Scenes, Words
 from mmgen.data_recipes._streams import Bits
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["SceneFile", "caption_scenes", "read_scene_file"]
 

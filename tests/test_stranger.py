@@ -1,7 +1,6 @@
 """A package that is not part of mmgen adds members to it, with nothing but its metadata and its modules on the path."""
 
 import json
-import re
 import subprocess
 import sys
 import tomllib
@@ -274,12 +273,9 @@ def test_rooms_are_all_registries_there_are() -> None:
     from mmgen.settings.registry import list_registries
 
     root = Path(__file__).resolve().parents[1]
-    files = [file for floor in ("mmgen", "data_recipes") for file in (root / floor).rglob("*.py")]
-    made = set()
-    for file in files:
-        for first in re.findall(r"= (?:Registry|_Figures)\(\s*([^,\s]+),", file.read_text()):
-            package = ".".join(file.parent.relative_to(root).parts).removeprefix("mmgen.")
-            made.add(f"mmgen.{package}" if first == "__package__" else first.strip('"'))
+    files = [file for floor in ("mmgen", "data_recipes") for file in (root / floor).rglob("__init__.py")]
+    folders = [file.parent.relative_to(root) for file in files if "= attach_members(" in file.read_text()]
+    made = {f"mmgen.{'.'.join(folder.parts).removeprefix('mmgen.')}" for folder in folders}
     assert made == {room.package for room in list_registries()}
     assert (
         len({room.group for room in list_registries()}) == len({room.noun for room in list_registries()}) == len(made)

@@ -10,13 +10,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.core.errors import DataError, UsageError
+from mmgen.core.errors import DataError, UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.data_recipes._own._files import list_examples, shell_quoted
 from mmgen.data_recipes._own._spellings import note_spelling_variants
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["FEW", "Attributes", "build_attributes", "check_columns", "parse_bins"]
 

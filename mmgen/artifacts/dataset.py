@@ -22,13 +22,12 @@ from mmgen.artifacts.hdf5 import (
     require_hard_link,
 )
 from mmgen.artifacts.remembered import file_stamp, record_verified, was_verified
-from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError, format_unknown_name
 from mmgen.core.markup import facts_table
 from mmgen.core.parsing import printable
 from mmgen.modalities import ROWS
 from mmgen.settings.arguments import check_arguments, format_value
 from mmgen.settings.kinds import FilePath, Seed
-from mmgen.settings.registry import format_unknown_name
 
 if TYPE_CHECKING:
     from mmgen.modalities import Description

@@ -16,11 +16,10 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.artifacts.content_id import ContentHash, Parent, canonical_json
 from mmgen.artifacts.members import MOST_MEMBERS, OutsideMember, members_of, pattern_validator
-from mmgen.core.errors import ArtifactError, FormatVersionError
+from mmgen.core.errors import ArtifactError, FormatVersionError, format_unknown_name
 from mmgen.core.parsing import MalformedError, parse_json as parse_strictly, printable
 from mmgen.core.version import __version__
 from mmgen.settings.config import format_value_fault
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["FORMAT_VERSION", "HDF5_KINDS", "KINDS", "Header", "Parent"]
 

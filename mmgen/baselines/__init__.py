@@ -12,6 +12,6 @@ References:
     Section 5.1 and Fig. 3
 """
 
-import lazy_loader
+from mmgen.settings.registry import attach_members
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_members(__name__, __file__, "baseline", place=11)

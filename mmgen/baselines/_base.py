@@ -11,11 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from mmgen.artifacts import Dataset
-from mmgen.core.errors import DataError, UsageError
+from mmgen.core.errors import DataError, UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.labelling import choose_labelled_examples, label_seed
 from mmgen.training.masked import MaskedRows

@@ -13,7 +13,7 @@ from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
 from mmgen.baselines._base import BaselineData, LabelReader, LabelSupply
 from mmgen.baselines._density import DensityBaseline, Numbers
-from mmgen.core.errors import DataError, UsageError
+from mmgen.core.errors import DataError, UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Progress, Work, map_fractions
 from mmgen.modalities import Description
@@ -21,7 +21,6 @@ from mmgen.results.runs import run_record
 from mmgen.results.score import ExampleValues, Score, content_condition
 from mmgen.results.standard_errors import add_clustered_error, binomial_error
 from mmgen.settings.config import to_json_values, validate
-from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import label_seed
 from mmgen.training.model_run import ExperimentSettings

@@ -3,6 +3,8 @@
 ``names()`` and ``get(name)`` are the networks; ``load_classifier`` opens a trained classifier.
 """
 
-import lazy_loader
+from mmgen.settings.registry import attach_members
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_members(
+    __name__, __file__, "judge network", group="mmgen.judge_networks", base="ClassifierNetwork", place=9
+)

@@ -10,13 +10,12 @@ from torch import Tensor, nn
 
 import mmgen.modalities
 from mmgen.artifacts import Header
+from mmgen.classifier import get
 from mmgen.classifier._classifier import Classifier
-from mmgen.classifier._members import get
-from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError, format_unknown_name
 from mmgen.core.parsing import printable
 from mmgen.modalities import Description
 from mmgen.settings.config import to_json_values, validate
-from mmgen.settings.registry import format_unknown_name
 from mmgen.training.stage import load_trained
 
 __all__ = ["build_classifier", "describe_classifier", "held_out_accuracy", "load_classifier"]

@@ -14,12 +14,11 @@ from mmgen.classifier._accuracy import Accuracy, measure_accuracy
 from mmgen.classifier._augment import choose_augmentation
 from mmgen.classifier._files import build_classifier, describe_classifier, load_classifier
 from mmgen.classifier._task import ClassifierTask
-from mmgen.core.errors import DataError, UsageError
+from mmgen.core.errors import DataError, UsageError, format_unknown_name
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import numpy_generator
 from mmgen.modalities import Description
 from mmgen.settings.config import Settings
-from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume

@@ -80,9 +80,8 @@ class TrainClassifier(Training["Judge"]):
         """
         from mmgen.artifacts import Dataset
         from mmgen.classifier import ClassifierSettings, default_training, names, resolve_hints, resolve_network
-        from mmgen.core.errors import UsageError
+        from mmgen.core.errors import UsageError, format_unknown_name
         from mmgen.settings.config import merge, validate
-        from mmgen.settings.registry import format_unknown_name
 
         if self.network not in ("auto", *names()):
             raise UsageError(format_unknown_name("judge network", self.network, ["auto", *names()]))

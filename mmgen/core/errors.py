@@ -4,7 +4,9 @@ Every error that a user can cause is an :class:`MmgenError` whose text is one se
 The command line prints that sentence and leaves with ``exit_code``; anything else is a bug and keeps its traceback.
 """
 
+import difflib
 import re
+from collections.abc import Sequence
 
 __all__ = [
     "ArtifactError",
@@ -16,11 +18,17 @@ __all__ = [
     "TrainingError",
     "UsageError",
     "clip",
+    "find_nearest_name",
+    "format_unknown_name",
+    "join_names",
     "reason_of",
 ]
 
 _LONGEST_WORD = 300
 _LONGEST_SENTENCE = 2_000
+_SHOWN = 8  # names that a message lists of many
+_LONGEST_NAME = 100
+"""Characters of a name that a message repeats, and that are compared with known names."""
 
 
 def clip(text: str, limit: int) -> str:
@@ -44,6 +52,65 @@ def reason_of(error: BaseException) -> str:
         'no such file or directory'
     """
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+
+
+def find_nearest_name(name: str, names: Sequence[str]) -> str | None:
+    """Return the known name that is most similar to a misspelt ``name``; None if none is similar enough.
+
+    Example:
+        >>> find_nearest_name("lst", ["list", "plot"]), find_nearest_name("version", ["train", "eval"])
+        ('list', None)
+    """
+    # 0.6 allows two errors in a word of five letters, but not a word that shares only half its letters.
+    by_lower_case = {known.lower(): known for known in reversed(names)}
+    near = difflib.get_close_matches(name[:_LONGEST_NAME].lower(), by_lower_case, n=1, cutoff=0.6)
+    return by_lower_case[near[0]] if near else None
+
+
+def format_unknown_name(
+    noun: str, name: str, names: Sequence[str], *, suggestion: str | None = None, list_command: str = ""
+) -> str:
+    """Format the message about an unknown name, with a suggestion and a list of known names.
+
+    Args:
+        noun: Noun of the named thing ("objective").
+        name: The unknown name.
+        names: The known names.
+        suggestion: Name to suggest; "" for none, by default the most similar one.
+        list_command: Command that lists all names, for messages about many.
+
+    Example:
+        >>> format_unknown_name("objective", "tebo", ["elbo", "telbo"])
+        "unknown objective 'tebo': did you mean 'telbo'? Available: elbo, telbo"
+        >>> format_unknown_name("letter", "j5z7", [*"abcdefghij"])
+        "unknown letter 'j5z7': Available: j, a, b, c, d, e, f, g and 2 more"
+    """
+    near = find_nearest_name(name, names) if suggestion is None else suggestion
+    hint = f"did you mean '{near}'? " if near else ""
+    available = f"Available: {join_names(name, names, list_command)}" if names else "there is none"
+    return f"unknown {noun} '{clip(name, _LONGEST_NAME)}': {hint}{available}"
+
+
+def join_names(name: str, names: Sequence[str], list_command: str = "") -> str:
+    """Join known names for a message about ``name``: all, or the eight most similar and the command that lists all."""
+    quoted = [f"'{known}'" if "," in known else known for known in _most_similar_names(name, names)]
+    left = len(names) - len(quoted)
+    return ", ".join(quoted) + (
+        f" and {left:,} more{f', which {list_command} lists' if list_command else ''}" if left else ""
+    )
+
+
+def _most_similar_names(name: str, names: Sequence[str]) -> Sequence[str]:
+    """Return all names in order, or if there are more than eight, the eight most similar to ``name``."""
+    if len(names) <= _SHOWN:
+        return names
+    matcher = difflib.SequenceMatcher(b=name[:_LONGEST_NAME])
+
+    def dissimilarity(known: str) -> tuple[bool, float]:
+        matcher.set_seq1(known[:_LONGEST_NAME])
+        return name not in known, -matcher.ratio()
+
+    return sorted(names, key=dissimilarity)[:_SHOWN]
 
 
 class MmgenError(Exception):

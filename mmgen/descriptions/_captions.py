@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions._formatting import quote_value
 from mmgen.descriptions._free_text import is_free_text, split_free_text, unknown_word_message
 from mmgen.descriptions._vocabulary import ANYTHING, TextVocabulary, Vocabulary
 from mmgen.descriptions._words import split_words
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["attributes_to_caption", "caption_to_attributes", "format_caption", "is_caption", "parse_caption"]
 

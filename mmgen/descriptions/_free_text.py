@@ -4,8 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from mmgen.core.errors import clip
-from mmgen.settings.registry import find_nearest_name
+from mmgen.core.errors import clip, find_nearest_name
 
 __all__ = ["is_free_text", "normalise_text", "unknown_word_message", "split_into_words", "split_free_text"]
 

@@ -23,7 +23,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from mmgen.core.errors import UsageError, clip
+from mmgen.core.errors import UsageError, clip, find_nearest_name, format_unknown_name, join_names
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions._expression import Expression
 from mmgen.descriptions._formatting import format_query, quote_value
@@ -39,7 +39,6 @@ from mmgen.descriptions._vocabulary import (
     Vocabulary,
 )
 from mmgen.descriptions._words import CLOSE, OPEN, split_words
-from mmgen.settings.registry import find_nearest_name, format_unknown_name, join_names
 
 __all__ = ["parse"]
 

@@ -16,9 +16,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
 from mmgen.commands import stage_names
-from mmgen.core.errors import SettingsError, clip
+from mmgen.core.errors import SettingsError, clip, format_unknown_name
 from mmgen.settings.config import Settings, merge, validate
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["expand_rows"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mmgen.artifacts import read_header
 from mmgen.artifacts.containers import add_article
-from mmgen.core.errors import SettingsError, UsageError
+from mmgen.core.errors import SettingsError, UsageError, format_unknown_name
 from mmgen.core.parsing import parse_toml
 from mmgen.experiments import datasets_of_table, default_dataset_of, experiment_names, experiment_text
 from mmgen.experiments._foreign import check_outside_plan, check_text
@@ -15,7 +15,6 @@ from mmgen.experiments._matrix import expand_rows
 from mmgen.experiments._stages import Plan, Scale, Stage
 from mmgen.settings.config import read_toml, validate
 from mmgen.settings.extends import resolve_extends
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = [
     "check_is_dataset",

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mmgen.commands import fields_of, option_names, stage_class
-from mmgen.core.errors import UsageError, clip
+from mmgen.core.errors import UsageError, clip, find_nearest_name, format_unknown_name
 from mmgen.core.parsing import nested_items, split_list
 from mmgen.experiments._tables import Selector, Table
 from mmgen.settings.config import Settings
-from mmgen.settings.registry import find_nearest_name, format_unknown_name, registry_of
+from mmgen.settings.registry import registry_of
 
 __all__ = ["COMMANDS", "Plan", "Scale", "Stage", "parse_seeds"]
 

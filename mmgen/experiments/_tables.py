@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from mmgen.core.errors import format_unknown_name
 from mmgen.results.published import published_table
 from mmgen.settings.config import Settings
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["Column", "Row", "Selector", "Table"]
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.generation.latents import random_stream
-from mmgen.settings.registry import format_unknown_name
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.generation.descriptions import description_batch
 from mmgen.generation.examples import Examples
@@ -15,7 +15,6 @@ from mmgen.generation.inputs import Numbers, Pictures, validate_codes, validate_
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import LayeredPosterior, posterior_of
 from mmgen.settings.arguments import format_value
-from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import make_batch
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset, check_output
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.progress import Work
 from mmgen.generation.loading import load
 from mmgen.generation.trained_model import TrainedModel
 from mmgen.posteriors import drop_attributes
 from mmgen.settings.config import merge, validate
-from mmgen.settings.registry import format_unknown_name
 from mmgen.sharpening import SharpeningSettings, SharpeningTask, build_discriminator, build_sharpener
 from mmgen.training.batches import DatasetRows
 from mmgen.training.loop import Resume, TrainingResult

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from mmgen.artifacts import Dataset, read_header
-from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError, format_unknown_name
 from mmgen.generation.decode import (
     check_target,
     decode_means,
@@ -23,7 +23,6 @@ from mmgen.generation.draws import Draws
 from mmgen.generation.encode import infer_posterior, picture_sources
 from mmgen.generation.images import random_test_rows, read_file_images, read_pictures
 from mmgen.generation.latents import draw_example_latents, random_stream
-from mmgen.settings.registry import format_unknown_name
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel

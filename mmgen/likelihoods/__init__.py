@@ -1,5 +1,5 @@
 """Likelihoods p(x | decoder output) of data x, one file each."""
 
-import lazy_loader
+from mmgen.settings.registry import attach_members
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_members(__name__, __file__, "likelihood", place=3)

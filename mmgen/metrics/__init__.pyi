@@ -4,10 +4,14 @@ from ._evaluate import (
     evaluate_with_classifiers as evaluate_with_classifiers,
     training_images_warning as training_images_warning,
 )
-from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._options import (
     check_distinct as check_distinct,
     check_options_are_read as check_options_are_read,
     default_metrics as default_metrics,
     dropped_counts as dropped_counts,
 )
+
+def describe(name: str) -> str: ...
+def get(name: str) -> type[Metric]: ...
+def import_all() -> dict[str, type[Metric]]: ...
+def names() -> list[str]: ...

@@ -1,5 +1,5 @@
 """Kinds of data (modalities), one file each."""
 
-import lazy_loader
+from mmgen.settings.registry import attach_members
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_members(__name__, __file__, "modality", base="Description", place=1)

@@ -12,7 +12,6 @@ from ._capabilities import (
     check_capabilities as check_capabilities,
 )
 from ._drawing import DrawingStep as DrawingStep
-from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._parts import (
     available_modalities as available_modalities,
     make_decoders as make_decoders,
@@ -24,3 +23,8 @@ from ._settings import (
     ModelSettings as ModelSettings,
     MultimodalSettings as MultimodalSettings,
 )
+
+def describe(name: str) -> str: ...
+def get(name: str) -> type[Model]: ...
+def import_all() -> dict[str, type[Model]]: ...
+def names() -> list[str]: ...

@@ -1,5 +1,5 @@
 """Families of image networks, one file each, and networks over other data."""
 
-import lazy_loader
+from mmgen.settings.registry import attach_members
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_members(__name__, __file__, "network", base="ImageNetwork", place=2)

@@ -21,7 +21,6 @@ from ._convolutions import Conv2d as Conv2d
 from ._graph import GraphConvolution as GraphConvolution, normalised_adjacency as normalised_adjacency
 from ._grid import GridHead as GridHead, GridReader as GridReader
 from ._lstm import CaptionReader as CaptionReader, LstmCell as LstmCell, LstmState as LstmState
-from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._shared import SharedDecoder as SharedDecoder, SharedEncoder as SharedEncoder, SharedNetwork as SharedNetwork
 from ._text import (
     BagDecoder as BagDecoder,
@@ -31,3 +30,8 @@ from ._text import (
     text_encoder as text_encoder,
 )
 from ._vector import VectorNetwork as VectorNetwork
+
+def describe(name: str) -> str: ...
+def get(name: str) -> type[ImageNetwork]: ...
+def import_all() -> dict[str, type[ImageNetwork]]: ...
+def names() -> list[str]: ...

@@ -1,5 +1,5 @@
 """Posteriors over z given a description, their guidance by p(words | z), and the targets of fits, one file each."""
 
-import lazy_loader
+from mmgen.settings.registry import attach_members
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_members(__name__, __file__, "fit target", base="Target", place=8)

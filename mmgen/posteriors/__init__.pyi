@@ -31,7 +31,6 @@ from ._guidance import (
 from ._guided import Guided as Guided
 from ._guided_cache import GuidedCache as GuidedCache
 from ._likelihood import WordLikelihood as WordLikelihood
-from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._plain import Encoder as Encoder, Fitted as Fitted, Prior as Prior, Recombined as Recombined
 from ._posterior import (
     SLOW as SLOW,
@@ -45,3 +44,8 @@ from ._settings import (
     complete_fit_settings as complete_fit_settings,
 )
 from .guided import few_candidates_warning as few_candidates_warning
+
+def describe(name: str) -> str: ...
+def get(name: str) -> type[Target]: ...
+def import_all() -> dict[str, type[Target]]: ...
+def names() -> list[str]: ...

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import mmgen.posteriors
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.memory import check_memory
 from mmgen.descriptions import OPERATORS, Expression
 from mmgen.posteriors._arrays import latents_from
@@ -29,7 +29,6 @@ from mmgen.results.naming import (
 )
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["SLOW", "GuidedPosterior", "Posterior", "Posteriors"]
 

@@ -7,8 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from mmgen.core.errors import format_unknown_name
 from mmgen.core.parsing import parse_toml
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = [
     "PublishedTable",

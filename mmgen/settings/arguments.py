@@ -14,8 +14,7 @@ from typing import Any, TypeVar, cast, get_type_hints
 import numpy as np
 from pydantic import ConfigDict, InstanceOf, TypeAdapter, ValidationError
 
-from mmgen.core.errors import UsageError, clip
-from mmgen.settings.registry import format_unknown_name
+from mmgen.core.errors import UsageError, clip, format_unknown_name
 
 __all__ = ["check_arguments", "format_value", "unknown_argument_error"]
 

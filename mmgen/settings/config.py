@@ -7,10 +7,9 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from mmgen.core.errors import SettingsError, UsageError, clip, reason_of
+from mmgen.core.errors import SettingsError, UsageError, clip, find_nearest_name, format_unknown_name, reason_of
 from mmgen.core.parsing import MAX_DEPTH, MalformedError, NotTomlError, parse_toml, printable, read_text
 from mmgen.settings import presets
-from mmgen.settings.registry import find_nearest_name, format_unknown_name
 
 __all__ = [
     "FOREIGN_NAMES",

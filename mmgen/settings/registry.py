@@ -9,20 +9,21 @@ entry points, and from files that the user names. If two members have the same n
 package silently replaces a member of another.
 """
 
-import difflib
 import importlib
 import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from mmgen.core.errors import MmgenError, UsageError, clip
+import lazy_loader
+
+from mmgen.core.errors import MmgenError, UsageError, clip, format_unknown_name
 from mmgen.settings import plugins
 from mmgen.settings.plugins import Member, Origin
 
@@ -30,12 +31,10 @@ __all__ = [
     "Member",
     "Registry",
     "add_code",
-    "join_names",
+    "attach_members",
     "list_unknown_group_warnings",
-    "find_nearest_name",
     "registry_of",
     "list_registries",
-    "format_unknown_name",
     "external_members",
     "insert_member_names",
 ]
@@ -46,69 +45,9 @@ BUILT_IN = Origin("mmgen")
 """Origin of the members that are files of this package."""
 
 _HOME = Path(__file__).parents[1]
-_MAKES_REGISTRY = re.compile(r"^_registry\b", re.MULTILINE)
-_SHOWN = 8  # names that a message lists of many
+_MAKES_REGISTRY = "= attach_members("
 _LONGEST_NAME = 100
-"""Characters of a name that a message repeats, and that are compared with known names."""
-
-
-def find_nearest_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the known name that is most similar to a misspelt ``name``; None if none is similar enough.
-
-    Example:
-        >>> find_nearest_name("lst", ["list", "plot"]), find_nearest_name("version", ["train", "eval"])
-        ('list', None)
-    """
-    # 0.6 allows two errors in a word of five letters, but not a word that shares only half its letters.
-    by_lower_case = {known.lower(): known for known in reversed(names)}
-    near = difflib.get_close_matches(name[:_LONGEST_NAME].lower(), by_lower_case, n=1, cutoff=0.6)
-    return by_lower_case[near[0]] if near else None
-
-
-def format_unknown_name(
-    noun: str, name: str, names: Sequence[str], *, suggestion: str | None = None, list_command: str = ""
-) -> str:
-    """Format the message about an unknown name, with a suggestion and a list of known names.
-
-    Args:
-        noun: Noun of the named thing ("objective").
-        name: The unknown name.
-        names: The known names.
-        suggestion: Name to suggest; "" for none, by default the most similar one.
-        list_command: Command that lists all names, for messages about many.
-
-    Example:
-        >>> format_unknown_name("objective", "tebo", ["elbo", "telbo"])
-        "unknown objective 'tebo': did you mean 'telbo'? Available: elbo, telbo"
-        >>> format_unknown_name("letter", "j5z7", [*"abcdefghij"])
-        "unknown letter 'j5z7': Available: j, a, b, c, d, e, f, g and 2 more"
-    """
-    near = find_nearest_name(name, names) if suggestion is None else suggestion
-    hint = f"did you mean '{near}'? " if near else ""
-    available = f"Available: {join_names(name, names, list_command)}" if names else "there is none"
-    return f"unknown {noun} '{clip(name, _LONGEST_NAME)}': {hint}{available}"
-
-
-def join_names(name: str, names: Sequence[str], list_command: str = "") -> str:
-    """Join known names for a message about ``name``: all, or the eight most similar and the command that lists all."""
-    quoted = [f"'{known}'" if "," in known else known for known in _most_similar_names(name, names)]
-    left = len(names) - len(quoted)
-    return ", ".join(quoted) + (
-        f" and {left:,} more{f', which {list_command} lists' if list_command else ''}" if left else ""
-    )
-
-
-def _most_similar_names(name: str, names: Sequence[str]) -> Sequence[str]:
-    """Return all names in order, or if there are more than eight, the eight most similar to ``name``."""
-    if len(names) <= _SHOWN:
-        return names
-    matcher = difflib.SequenceMatcher(b=name[:_LONGEST_NAME])
-
-    def dissimilarity(known: str) -> tuple[bool, float]:
-        matcher.set_seq1(known[:_LONGEST_NAME])
-        return name not in known, -matcher.ratio()
-
-    return sorted(names, key=dissimilarity)[:_SHOWN]
+"""Characters of a name that a message repeats."""
 
 
 class Registry(Generic[T_co]):
@@ -122,6 +61,7 @@ class Registry(Generic[T_co]):
         group: Group of entry points of members from outside; by default the package's name.
         base: Name in the package's ``_base`` of the base class of all members; by default the capitalised noun.
         synonyms: Names of members by their names elsewhere, such as in papers.
+        imported_before: Module that is imported before any member.
         place: Position of the room in lists, which follow the pipeline; equal positions are sorted by noun.
     """
 
@@ -133,6 +73,7 @@ class Registry(Generic[T_co]):
         base: str = "",
         synonyms: Mapping[str, str] = MappingProxyType({}),
         place: int = 99,
+        imported_before: str = "",
     ) -> None:
         self.package = package
         self.noun = noun
@@ -140,6 +81,7 @@ class Registry(Generic[T_co]):
         self.base = base or noun.capitalize()
         self.place = place
         self._synonyms = synonyms
+        self._imported_before = imported_before
         self._used: dict[str, Origin] = {}
         _registries[package] = self
 
@@ -154,6 +96,8 @@ class Registry(Generic[T_co]):
             yield Member(name, BUILT_IN, partial(self._import, path.stem), partial(_describe_module, path))
 
     def _import(self, stem: str) -> Any:
+        if self._imported_before:
+            importlib.import_module(self._imported_before)
         module = importlib.import_module(f"{self.package}.{stem}")
         public: list[str] = module.__all__
         assert len(public) == 1, f"{module.__name__} must offer exactly one public object, offers {public}"
@@ -278,6 +222,29 @@ class Registry(Generic[T_co]):
 _registries: dict[str, Registry[Any]] = {}
 
 
+def attach_members(
+    package: str, file: str, noun: str, **options: Any
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Make a package a room: its members by name, and what its stub names, imported when it is used.
+
+    The package then has ``names``, ``get``, ``describe`` and ``import_all``, those of its registry.
+
+    Args:
+        package: ``__name__`` of the package.
+        file: ``__file__`` of the package, beside which a stub ``__init__.pyi`` lies.
+        noun: Noun of a member.
+        options: Further arguments of :class:`Registry`.
+
+    Returns:
+        ``__getattr__``, ``__dir__`` and ``__all__`` of the package.
+    """
+    find_attribute, _, listed = lazy_loader.attach_stub(package, file)
+    registry: Registry[Any] = Registry(package, noun, **options)
+    functions = {each.__name__: each for each in (registry.describe, registry.get, registry.import_all, registry.names)}
+    public = sorted([*listed, *functions])
+    return lambda name: functions[name] if name in functions else find_attribute(name), lambda: [*public], public
+
+
 def _describe_module(path: Path) -> str:
     """Return the first sentence of the docstring of the module in a file, without importing it."""
     return plugins.first_sentence(path.read_text(encoding="utf-8"))
@@ -305,7 +272,7 @@ def registry_of(room: str) -> Registry[Any]:
         ModuleNotFoundError: There is no such package.
     """
     if room.startswith("mmgen.") and room not in _registries:
-        importlib.import_module(f"{room}._members")  # only this room, since help must be fast
+        importlib.import_module(room)  # only this room, since help must be fast
     if room in _registries:
         return _registries[room]
     return next((each for each in list_registries() if room in (each.noun, each.package)), None) or _registries[room]
@@ -326,13 +293,13 @@ def insert_member_names(text: str) -> str:
 def list_registries() -> list[Registry[Any]]:
     """List the registries of all packages with members, from datasets to figures.
 
-    A room registers itself: it is a folder of the package whose file ``_members.py`` makes a registry.
+    A room registers itself: it is a folder of the package whose file ``__init__.py`` calls :func:`attach_members`.
     """
-    for pattern in ("*/_members.py", "*/*/_members.py"):
+    for pattern in ("*/__init__.py", "*/*/__init__.py"):
         for file in sorted(_HOME.glob(pattern)):
             name = ".".join(["mmgen", *file.parent.relative_to(_HOME).parts])
-            if name not in _registries and _MAKES_REGISTRY.search(file.read_text(encoding="utf-8")):
-                importlib.import_module(f"{name}._members")
+            if name not in _registries and _MAKES_REGISTRY in file.read_text(encoding="utf-8"):
+                importlib.import_module(name)
     return sorted(_registries.values(), key=lambda room: (room.place, room.noun))
 
 

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor
 from torch.optim import Optimizer
 
+from mmgen.core.errors import format_unknown_name
 from mmgen.settings.config import Settings, merge, validate
-from mmgen.settings.registry import format_unknown_name
 from mmgen.training.loggers import LOGGERS
 from mmgen.training.muon import MuonParameters, check_muon
 from mmgen.training.optimizers import OPTIMIZERS, Groups

@@ -1,5 +1,7 @@
 """Figures that ``mmgen plot`` draws by name: one file each, which makes a picture from opened files."""
 
-import lazy_loader
+from mmgen.settings.registry import attach_members
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach_members(
+    __name__, __file__, "figure", group="mmgen.plots", base="Plot", place=12, imported_before="mmgen.figures.drawing"
+)

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import mmgen.metrics
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.descriptions import NOT, OR, parse as parse_words
 from mmgen.figures.drawing.picture import Picture, check_ending
 from mmgen.figures.session import ModelFiles, Session, labels_in_latent, latent_sizes
 from mmgen.generation.descriptions import Descriptions, check_posterior_reads, parse_descriptions
 from mmgen.posteriors import NO_GUIDANCE, Guidance
 from mmgen.results.score import Score
-from mmgen.settings.registry import format_unknown_name
 
 if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts
@@ -20,7 +20,6 @@ from mmgen.figures.session import Session
 from mmgen.generation.decode import decode_means
 from mmgen.generation.descriptions import Descriptions
 from mmgen.modalities.attributes import AttributesDescription
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["analogies"]
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmgen.artifacts import Dataset
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import (
@@ -29,7 +29,6 @@ from mmgen.figures.drawing.style import (
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session
 from mmgen.generation.encodings import Projection, encode_split, principal_plane
-from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["embedding"]
 

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.memory import check_memory
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation.languages import draws_given, languages, source_languages
@@ -24,7 +24,6 @@ from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session, Source
 from mmgen.generation.images import random_test_rows
 from mmgen.modalities.text import TextDescription
-from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows
 
 __all__ = ["translations"]
