@@ -106,7 +106,8 @@ def _draw_picture(folder: Path, chosen: _Data, guidance: str, seed: int) -> None
         words = parse_descriptions(model, chosen.descriptions) if chosen.descriptions else concepts
         pictures = draw(model, words, 6, posterior=posterior, seed=seed, classifier=judge)
         density = model.posteriors[posterior]
-        title = f"{density.plain_name[:1].upper()}{density.plain_name[1:]}: {density.label}"
+        plain = density.named.plain
+        title = f"{plain[:1].upper()}{plain[1:]}: {density.named}"
         draws.append((chosen.titles.get(name, title), pictures))
     note = explain_red_frames(judge.accuracy, classifier_reads_samples(model))
     grid = draw_comparison(draws, labels, title="The same words, drawn from each", note=note)

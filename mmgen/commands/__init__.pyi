@@ -17,4 +17,3 @@ from ._fields import (
 from ._folders import FileFinder as FileFinder
 from ._functions import make_function as make_function
 from ._members import source_file_of as source_file_of, stage_class as stage_class, stage_names as stage_names
-from ._words import check_words as check_words

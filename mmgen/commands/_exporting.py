@@ -148,7 +148,7 @@ def make_export_files(
     shutil.copyfile(loaded.model_path, folder / _MODEL)
     if loaded.fitted is not None:
         shutil.copyfile(loaded.path, folder / _AGGREGATE)
-        files[_AGGREGATE] = loaded.fitted.title
+        files[_AGGREGATE] = loaded.fitted.named.title
     if loaded.sharpener is not None:
         files[_SHARPENER] = "a network that sharpens the pictures"
         shutil.copyfile(last_file(loaded), folder / _SHARPENER)

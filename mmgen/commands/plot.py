@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mmgen.commands._base import Completing, Drawing
 from mmgen.commands._fields import Input, MemberOf, OptionName
-from mmgen.commands._words import check_words
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, paths_of
 
 if TYPE_CHECKING:
@@ -64,8 +63,6 @@ class Plot(Completing, Drawing["Picture"]):
         words = [self.given] if isinstance(self.given, str) else self.given
         if output is not None:
             check_page(output, "picture", self.overwrite, *paths)
-        for path in paths:
-            check_words(path, words)  # before seconds of loading
         if output is not None:
             plots.get(self.name).check_output(output)
         further: dict[str, Any] = {

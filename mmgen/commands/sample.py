@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mmgen.commands._base import Completing, Drawing
 from mmgen.commands._fields import Completions, ExistingFile, Input, OptionName, PictureSource
-from mmgen.commands._words import check_words
 from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of
 
@@ -73,7 +72,6 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             UsageError: The model does not know the words, or has no such posterior; something would be lost.
         """
         self._check_options()
-        check_words(path_of(self.model), self._descriptions)  # before seconds of loading
         if self.predicts:
             return self._predict()
         output, start = optional_path(self.output), self._start

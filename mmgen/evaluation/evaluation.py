@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation import TrainedModel
     from mmgen.modalities.attributes import AttributesDescription
+    from mmgen.posteriors import CandidateStatistics
 
 __all__ = ["Evaluation", "EvaluationSettings"]
 
@@ -64,8 +65,11 @@ class Evaluation:
                 f"posterior '{RETRIEVAL}' returns training pictures, which guidance cannot change, got guidance "
                 f"{loaded.guidance}; measure {RETRIEVAL} without guidance"
             )
+        self.candidates: dict[str, CandidateStatistics] = {}
+        """What guided draws of this evaluation took from their candidates, by posterior."""
         # Candidates that guidance draws once for all descriptions have the seed of everything else.
-        self.loaded = loaded.guided(loaded.guidance, settings.seed) if loaded.guidance else loaded
+        guided = loaded.guidance
+        self.loaded = loaded.guided(guided, settings.seed).recording(self.candidates) if guided else loaded
         self.dataset = dataset
         self._judge = judge
         self.has_further_judge = False
@@ -247,5 +251,5 @@ class Evaluation:
         """Warnings to show with scores of pictures that were drawn with guidance."""
         if not self.loaded.guidance:
             return []
-        notices = [self.loaded.guided_posterior(name).report.notice for name in self.posteriors]
+        notices = [self.loaded.guided_posterior(name).describe_draws(self.candidates[name]) for name in self.posteriors]
         return [notice for notice in notices if notice]

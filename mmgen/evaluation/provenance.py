@@ -104,7 +104,9 @@ class Provenance:
             if score.posterior == "prior" and loaded.model.conditional_on:
                 base = CONDITIONAL
             return replace(score, text_weight=weights.get("text_weight"), base=base)
-        diagnostics = loaded.guided_posterior(score.posterior).diagnostics if loaded.guidance else {}
+        candidates = evaluation.candidates.get(score.posterior)
+        guided = loaded.guided_posterior(score.posterior) if loaded.guidance else None
+        diagnostics = guided.measure_draws(candidates) if guided is not None and candidates is not None else {}
         return replace(
             score,
             posterior="guided",

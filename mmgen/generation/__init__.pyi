@@ -3,7 +3,6 @@ from .completing import (
     check_open_words as check_open_words,
     read_completions as read_completions,
 )
-from .decode import decode_pictures as decode_pictures, resolve_targets as resolve_targets
 from .descriptions import (
     batch_of_descriptions as batch_of_descriptions,
     check_is_plain as check_is_plain,
@@ -17,7 +16,6 @@ from .descriptions import (
 from .draws import Draws as Draws, draw as draw
 from .encode import encode_pictures as encode_pictures
 from .gaps import Gaps as Gaps, find_gaps as find_gaps
-from .latents import draw_completions as draw_completions, draw_latents as draw_latents
 from .loading import load as load
 from .trained_model import TrainedModel as TrainedModel
 from .translate import translate_pictures as translate_pictures

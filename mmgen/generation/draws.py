@@ -1,7 +1,7 @@
 """Images and texts drawn for descriptions, with the attributes that a classifier predicts of the images."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,8 @@ from mmgen.generation.classifiers import (
     has_mismatch,
 )
 from mmgen.generation.descriptions import Descriptions, check_posterior_reads, complete_descriptions
-from mmgen.results.naming import GuidanceReport
+from mmgen.posteriors import CandidateStatistics
+from mmgen.results.naming import PosteriorName
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,37 +45,53 @@ class Draws:
         posterior: Name of the posterior of z ("own", "aggregate", ...).
         seed: Seed of z and of the sampled pixels.
         descriptions: The Q descriptions.
-        means: E[image | z], float32 [Q, n, C, H, W], which people look at.
-        sampled: Draws from p(image|z), float32 [Q, n, C, H, W]. The classifier reads them for binary data, and the
-            means for other data, because grey levels are no draws of a Bernoulli variable.
+        images: Images of each drawn modality, the main one first: E[image | z], float32 [Q, n, C, H, W], which people
+            look at, and draws from p(image | z). The classifier reads the latter for binary data, and the means for
+            other data, because grey levels are no draws of a Bernoulli variable.
         z: float32 [Q, n, D].
         predicted: Attribute codes that the classifier predicts, uint8 [Q, n, A]; None without a classifier.
         words: Texts drawn from the same z, word codes int64 [Q, n, T]; None if the model generates no text.
         hints: Positions of attributes that are inputs of the classifier, so that its predictions of them do not count.
-        image: Modality of ``means`` and ``sampled``; "" for the only one.
-        further: Means and sampled pixels of other image modalities drawn from the same z, by name.
-        name: Name and meaning of the posterior; "" if z is drawn from no posterior of the model.
-        guidance: Guidance of the posterior; None without guidance.
+        name: Name and meaning of the posterior; by default ``posterior``.
+        guidance: Name of the guided posterior; None without guidance.
+        notice: A warning about guided draws, such as too few candidates; "" for none.
     """
 
     posterior: str
     seed: int
     descriptions: Descriptions
-    means: np.ndarray
-    sampled: np.ndarray
+    images: Mapping[str, tuple[np.ndarray, np.ndarray]]
     z: np.ndarray
     predicted: np.ndarray | None = None
     words: np.ndarray | None = None
     hints: tuple[int, ...] = ()
-    image: str = ""
-    further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     name: str = ""
-    guidance: GuidanceReport | None = None
+    guidance: PosteriorName | None = None
+    notice: str = ""
+
+    @property
+    def image(self) -> str:
+        """Name of the main modality, which alone is judged."""
+        return next(iter(self.images))
+
+    @property
+    def means(self) -> np.ndarray:
+        """E[image | z] of the main modality, float32 [Q, n, C, H, W]."""
+        return self.images[self.image][0]
+
+    @property
+    def sampled(self) -> np.ndarray:
+        """Draws from p(image | z) of the main modality, float32 [Q, n, C, H, W]."""
+        return self.images[self.image][1]
+
+    @property
+    def further(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Means and draws of the other image modalities, from the same z."""
+        return {name: both for name, both in self.images.items() if name != self.image}
 
     def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
         """Return all image modalities by name, [Q, n, C, H, W] each: means, or draws from p(image|z)."""
-        every = {self.image: (self.means, self.sampled), **self.further}
-        return {name: both[int(sampled)] for name, both in every.items()}
+        return {name: both[int(sampled)] for name, both in self.images.items()}
 
     @property
     def completed(self) -> np.ndarray | None:
@@ -165,8 +182,9 @@ def draw(
     names = resolve_targets(loaded, targets)
     kinds = [loaded.observed[name] for name in names]
     check_draw_memory(kinds, count, len(descriptions), "descriptions", copies=2)  # mean and draw of each pixel
-    source = loaded.posteriors[posterior]
-    posterior = source.name
+    candidates: dict[str, CandidateStatistics] = {}
+    loaded = loaded.recording(candidates) if loaded.guidance else loaded
+    posterior = loaded.posteriors[posterior].name
     check_posterior_reads(loaded, posterior, descriptions)
     if classifier is not None:
         check_classifier(loaded.attributes, classifier)
@@ -192,11 +210,11 @@ def draw(
     if text is not None and text.name in loaded.model.generates:
         words = draw_words(loaded, text.name, z, descriptions, seed).cpu().numpy()
     hints = tuple(classifier.names.index(name) for name in classifier.hints) if classifier is not None else ()
-    guidance = loaded.guided(loaded.guidance, seed).guided_posterior(posterior).report if loaded.guidance else None
-    means, sampled = drawn.pop(names[0])
+    guided = loaded.guided_posterior(posterior) if loaded.guidance else None
     return Draws(
-        posterior, seed, descriptions, means, sampled, z.float().cpu().numpy(), judged, words, hints, names[0], drawn,
-        title_of_draws(loaded, posterior), guidance,
+        posterior, seed, descriptions, drawn, z.float().cpu().numpy(), judged, words, hints,
+        title_of_draws(loaded, posterior), guided.named if guided is not None else None,
+        guided.describe_draws(candidates[posterior]) if guided is not None else "",
     )  # fmt: skip
 
 
@@ -207,7 +225,7 @@ def last_file(loaded: "TrainedModel") -> "Path":
 
 def title_of_draws(loaded: "TrainedModel", posterior: str) -> str:
     """Return the name of a posterior with an explanation, for headings of its pictures."""
-    title = loaded.posteriors[posterior].title
+    title = loaded.posteriors[posterior].named.title
     return title if loaded.sharpener is None else f"{title}, sharpened"
 
 
@@ -217,12 +235,12 @@ def convert_draws_to_pictures(loaded: "TrainedModel", draws: Draws) -> Draws:
     Raises:
         UsageError: The kind of data has no picture.
     """
-    further = {
-        name: (loaded.observed[name].pictures(means), loaded.observed[name].pictures(sampled))
-        for name, (means, sampled) in draws.further.items()
+    observed = loaded.observed
+    images = {
+        name: (observed[name].pictures(means), observed[name].pictures(sampled))
+        for name, (means, sampled) in draws.images.items()
     }
-    main = loaded.observed[draws.image]
-    return replace(draws, means=main.pictures(draws.means), sampled=main.pictures(draws.sampled), further=further)
+    return replace(draws, images=images)
 
 
 def list_unrestricted_warnings(draws: Draws) -> list[str]:

@@ -57,7 +57,7 @@ def save_samples(
         "number": each,
         "given": draws.descriptions.format_texts(loaded),
         **({"completed": True} if draws.completed is not None else {}),
-        **({"guidance": draws.guidance.weight, "base": draws.guidance.base} if draws.guidance else {}),
+        **({"guidance": draws.guidance.guidance, "base": draws.guidance.base} if draws.guidance else {}),
         **({"effective": guided.effective, "candidates": guided.candidates} if isinstance(guided, Guided) else {}),
         **(start or {}),
     }

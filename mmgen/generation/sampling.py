@@ -51,33 +51,29 @@ def sample_and_classify(
     """
     descriptions = parse_descriptions(loaded, texts)
     source = select_posterior(loaded, descriptions, posterior)
-    file, classifier = _load_classifier(loaded, classifier_path, neighbour, watch)
+    file, classifier, notice = _load_classifier(loaded, classifier_path, neighbour)
     drawn = draw(loaded, descriptions, number, posterior=source, seed=seed, classifier=classifier, targets=targets)
-    if drawn.guidance and drawn.guidance.notice:
-        watch.say(drawn.guidance.notice)
     verdict = format_share_correct(drawn)
-    for remark in list_unrestricted_warnings(drawn):
-        watch.say(remark)
+    for remark in (notice, drawn.notice, *list_unrestricted_warnings(drawn)):
+        if remark:
+            watch.say(remark)
     if file and verdict:
         watch.say(f"the judge {file} finds {verdict}")
     return drawn, file, classifier
 
 
 def _load_classifier(
-    loaded: "TrainedModel", classifier_path: Path | None, neighbour: Path | None, watch: Watch
-) -> "tuple[Path | None, Classifier | None]":
-    """Load the classifier at ``classifier_path``, else search for one; without one, report it and return None twice."""
+    loaded: "TrainedModel", classifier_path: Path | None, neighbour: Path | None
+) -> "tuple[Path | None, Classifier | None, str]":
+    """Load the classifier at ``classifier_path``, else search for one; without one, return None twice and a notice."""
     if classifier_path is not None:
-        return classifier_path, load_classifier(classifier_path, loaded.device)
+        return classifier_path, load_classifier(classifier_path, loaded.device), ""
     places = [loaded.path, *([neighbour] if neighbour else [])]
     path = find_classifier(loaded.model_path, places) if loaded.attributes is not None else None
     if path is None:
-        if loaded.observation is None:
-            return None, None  # no pictures are drawn
-        watch.say("no judge found, so these images are not judged: train one with mmgen train-classifier")
-        return None, None
+        missing = "no judge found, so these images are not judged: train one with mmgen train-classifier"
+        return None, None, missing if loaded.observation is not None else ""
     try:
-        return path, load_classifier(path, loaded.device)
+        return path, load_classifier(path, loaded.device), ""
     except ArtifactError as error:
-        watch.say(f"these images are not judged: {error}")
-        return None, None
+        return None, None, f"these images are not judged: {error}"

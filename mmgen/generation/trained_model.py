@@ -16,23 +16,25 @@ from mmgen.artifacts.members import describe_changed_members
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.markup import facts_table
-from mmgen.generation.inputs import Numbers, Pictures, check_draw_memory, validate_codes
+from mmgen.generation.inputs import Numbers, Pictures, validate_codes
 from mmgen.generation.model_data import ModelData
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import Model
 from mmgen.posteriors import (
     NO_GUIDANCE,
     AnyGuidance,
+    CandidateStatistics,
     Completions,
     Encoder,
+    Estimates,
     Fitted,
     Guidance,
-    GuidedCache,
     GuidedPosterior,
     LayeredPosterior,
     Posteriors,
     Prior,
     WordLikelihood,
+    guide_posteriors,
     posterior_to_aggregate,
 )
 from mmgen.settings.arguments import check_arguments
@@ -85,7 +87,7 @@ class TrainedModel(ModelData):
         self.guidance = NO_GUIDANCE
         self.completes = self.attributes is not None
         self.sharpener: TrainedSharpener | None = None
-        self._guided = GuidedCache(self.likelihood)
+        self._estimates = Estimates()
         every = [Prior(model, self.model_path), self.encoder, fitted]
         self._find_completions = cache(lambda: generation.read_completions(self))  # shared by copies
         found = self._find_completions if self.completes else None
@@ -191,12 +193,18 @@ class TrainedModel(ModelData):
         """
         guided = copy.copy(self)
         guided.guidance = Guidance.parse(weight)
-        guided.posteriors = self._guided.apply(self.posteriors, guided.guidance, seed)
+        guided.posteriors = guide_posteriors(self.posteriors, self.likelihood, guided.guidance, seed, self._estimates)
         return guided
+
+    def recording(self, statistics: dict[str, CandidateStatistics]) -> Self:
+        """Return a copy whose guided draws add what candidates they had to ``statistics``, by posterior."""
+        changed = copy.copy(self)
+        changed.posteriors = self.posteriors.recording(statistics)
+        return changed
 
     @check_arguments
     def guided_posterior(self, posterior: str) -> GuidedPosterior:
-        """Return the guided posterior of this name, which also reports how well guidance worked.
+        """Return the guided posterior of this name.
 
         Raises:
             UsageError: There is no such posterior, or the model is not guided.
@@ -276,14 +284,11 @@ class TrainedModel(ModelData):
             torch.Size([4, 1, 64, 64])
         """
         model = self.guided(self.guidance if guidance is None else guidance, seed)
-        (name,) = generation.resolve_targets(model, [target] if target else [])
         descriptions = generation.parse_descriptions(model, [generation.format_description(description)])
         source = generation.select_posterior(model, descriptions, posterior)
-        check_draw_memory([self.observed[name]], n, 1, "descriptions")
-        descriptions = generation.draw_completions(model, source, descriptions, n, seed)
-        z = generation.draw_latents(model, source, descriptions, n, seed)
-        drawn = generation.decode_pictures(model, name, z, descriptions, seed, sampled=False)
-        return torch.cat([piece.means[0] for piece in drawn])
+        targets = [target] if target else []
+        drawn = generation.draw(model, descriptions, n, posterior=source, seed=seed, targets=targets)
+        return torch.from_numpy(drawn.means[0]).to(self.device)
 
     @check_arguments
     @torch.inference_mode()
@@ -315,8 +320,6 @@ class TrainedModel(ModelData):
             ...     images = data.read_image("image", data.split("iid", "test")[:8])
             >>> model.encode(images).mean.shape  # doctest: +SKIP
             torch.Size([8, 10])
-            >>> model.encode(images).sample(shape=(5,)).shape  # doctest: +SKIP
-            torch.Size([5, 8, 10])
         """
         return generation.encode_pictures(self, images, attributes, text)
 
@@ -376,9 +379,6 @@ class TrainedModel(ModelData):
             >>> model = mmgen.load("mnist-a-telbo.safetensors")  # doctest: +SKIP
             >>> model.posterior("digit=3").mean.shape  # doctest: +SKIP
             torch.Size([1, 10])
-            >>> fitted = mmgen.load("mnist-a-telbo-aggregate-realnvp.safetensors")  # doctest: +SKIP
-            >>> fitted.posteriors["aggregate"].sample(fitted.describe("digit=3"), 100).shape  # doctest: +SKIP
-            torch.Size([100, 1, 10])
         """
         default = self.fitted or self.encoder
         if posterior is None and default is None:

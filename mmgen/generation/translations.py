@@ -281,15 +281,11 @@ def draw_translations(
         name: (np.stack([mean for mean, _ in decoded]), np.stack([sample for _, sample in decoded]))
         for name, decoded in pictures.items()
     }
-    means, sampled = drawn.pop(names[0])
     return Draws(
         posterior=f"q(z | {', '.join((*sources, *([description] if description else [])))})",
         seed=seed,
         descriptions=descriptions.repeat(len(examples)),
-        means=means,
-        sampled=sampled,
+        images=drawn,
         z=z.float().cpu().numpy(),
         words=np.stack(words) if words else None,
-        image=names[0],
-        further=drawn,
     )

@@ -7,7 +7,7 @@ from ._base import (
     drop_attributes as drop_attributes,
 )
 from ._before import describe_described_examples as describe_described_examples, is_finished_fit as is_finished_fit
-from ._cfg import ClassifierFree as ClassifierFree
+from ._candidates import CandidateStatistics as CandidateStatistics
 from ._completions import Completions as Completions, distinct_descriptions as distinct_descriptions
 from ._described_examples import read_described_codes as read_described_codes
 from ._encode import posterior_to_aggregate as posterior_to_aggregate
@@ -19,7 +19,6 @@ from ._encoding import (
     posterior_of as posterior_of,
 )
 from ._fit import fit_aggregate as fit_aggregate, load_aggregate as load_aggregate, load_base as load_base
-from ._gradient import GradientGuided as GradientGuided
 from ._guidance import (
     CFG as CFG,
     GRADIENT as GRADIENT,
@@ -28,8 +27,7 @@ from ._guidance import (
     Guidance as Guidance,
     parse_guidance as parse_guidance,
 )
-from ._guided import Guided as Guided
-from ._guided_cache import GuidedCache as GuidedCache
+from ._guided import Estimates as Estimates, Guided as Guided
 from ._likelihood import WordLikelihood as WordLikelihood
 from ._plain import Encoder as Encoder, Fitted as Fitted, Prior as Prior, Recombined as Recombined
 from ._posterior import (
@@ -42,6 +40,11 @@ from ._settings import (
     AggregateSettings as AggregateSettings,
     FitSettings as FitSettings,
     complete_fit_settings as complete_fit_settings,
+)
+from ._steered import (
+    ClassifierFree as ClassifierFree,
+    GradientGuided as GradientGuided,
+    guide_posteriors as guide_posteriors,
 )
 from .guided import few_candidates_warning as few_candidates_warning
 

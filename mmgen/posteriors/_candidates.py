@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-__all__ = ["Resampled", "SharedDraws", "log_mean_weight", "resample"]
+__all__ = ["CandidateStatistics", "Resampled", "SharedDraws", "log_mean_weight", "resample"]
 
 _FIRST, _MOST = 64, 4096
 """First and default largest number of candidates of a draw."""
@@ -34,6 +34,27 @@ class Resampled:
     z: Tensor
     effective: float
     candidates: int
+
+
+@dataclass
+class CandidateStatistics:
+    """What guided draws took from their candidates, an entry for each description; whoever draws keeps it.
+
+    Attributes:
+        effective: Effective sample size of the candidates.
+        candidates: Number of candidates.
+        draws: Number of draws.
+    """
+
+    effective: list[float] = field(default_factory=list)
+    candidates: list[int] = field(default_factory=list)
+    draws: list[int] = field(default_factory=list)
+
+    def add(self, resampled: Resampled) -> None:
+        """Add the draws of one description."""
+        self.effective.append(resampled.effective)
+        self.candidates.append(resampled.candidates)
+        self.draws.append(len(resampled.z))
 
 
 def resample(

@@ -28,9 +28,8 @@ class Guidance:
 
     Attributes:
         weight: w of p(y|z)^w, or s of classifier-free guidance; 0 for no guidance.
-        method: "" for candidates weighted by p(y|z)^w; "cfg" for classifier-free guidance
-            (:mod:`mmgen.posteriors._cfg`); "gradient" for that of w log p(y|z) on the path of a flow
-            (:mod:`mmgen.posteriors._gradient`).
+        method: "" for candidates weighted by p(y|z)^w; "cfg" for classifier-free guidance,
+            "gradient" for that of w log p(y|z) on the path of a flow (:mod:`mmgen.posteriors._steered`).
         effective: Effective sample size of candidates to reach, on average over draws; None for the posterior's own.
         candidates: Largest number of candidates of each draw, smallest number of shared draws; None likewise.
         start, end: Part of the path of a flow, within 0 (noise) and 1, on which "cfg" and "gradient" act.

@@ -19,21 +19,24 @@ References:
     Diffusion Models Beat GANs on Image Synthesis (Dhariwal, Nichol, 2021), arXiv:2105.05233
 """
 
+import copy
 import math
+from dataclasses import dataclass, field, replace
+from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.seeding import torch_generator
-from mmgen.posteriors._candidates import Resampled, SharedDraws, log_mean_weight, resample
-from mmgen.posteriors._counts import CandidateStatistics
+from mmgen.posteriors._candidates import CandidateStatistics, Resampled, SharedDraws, log_mean_weight, resample
 from mmgen.posteriors._guidance import Guidance
 from mmgen.posteriors._likelihood import WordLikelihood
 from mmgen.posteriors._posterior import GuidedPosterior, Posterior
-from mmgen.results.naming import GuidanceReport, Weights
+from mmgen.results.naming import Weights
 
-__all__ = ["Guided", "Pools"]
+__all__ = ["Estimates", "Guided"]
 
 _EFFECTIVE, _CANDIDATES = 10.0, 4096
 """Effective sample size of candidates to reach, and largest number of candidates, by default."""
@@ -44,8 +47,21 @@ _ERROR = 0.01
 _FIRST_NORMALISER, _MOST_NORMALISER = 4096, 262_144
 _LATENTS = 32_768
 """Latents evaluated together."""
+_ALIKE = 0.9
+"""Effective sample size, as a share of the candidates, above which guidance has nearly no effect."""
 
-Pools = dict[tuple[str, int], SharedDraws]
+
+@dataclass(frozen=True)
+class Estimates:
+    """What guided posteriors of one model have worked out: it depends on their settings and seed, never on draws.
+
+    Attributes:
+        pools: Draws from unconditional densities, shared by all weights of guidance.
+        normalisers: log Z_w and its standard error.
+    """
+
+    pools: dict[tuple[str, int], SharedDraws] = field(default_factory=dict)
+    normalisers: dict[tuple[str, Guidance, int, bytes], tuple[float, float]] = field(default_factory=dict)
 
 
 class Guided(GuidedPosterior):
@@ -56,7 +72,7 @@ class Guided(GuidedPosterior):
         likelihood: p(words | z) of the model.
         guidance: w > 0, and the number of candidates.
         seed: Seed of the shared draws, if the base reads no description.
-        pools: Cache of draws from unconditional densities, shared by all weights of guidance.
+        estimates: Cache of the model.
 
     Attributes:
         effective: Effective sample size of candidates to reach.
@@ -69,7 +85,7 @@ class Guided(GuidedPosterior):
         likelihood: WordLikelihood,
         guidance: Guidance,
         seed: int = 0,
-        pools: Pools | None = None,
+        estimates: Estimates | None = None,
     ) -> None:
         self._base, self.likelihood, self.guidance = base, likelihood, guidance
         self.name, self.size, self.is_fitted, self.completes = base.name, base.size, base.is_fitted, base.completes
@@ -77,12 +93,11 @@ class Guided(GuidedPosterior):
         parts = [part.name for part in (data.attributes, data.text) if part is not None]
         self.reads = tuple(name for name in parts if name in (*base.reads, *likelihood.names))
         self._seed = seed
-        self._pools = {} if pools is None else pools
+        self._estimates = Estimates() if estimates is None else estimates
+        self._statistics: CandidateStatistics | None = None
         few = None if base.is_unconditional or guidance.effective or guidance.candidates else base.few_candidates
         self.effective = guidance.effective or (1.0 if few else _EFFECTIVE)
         self.candidates = guidance.candidates or few or _CANDIDATES
-        self._statistics = CandidateStatistics(guidance, self.effective, self.candidates, base.is_unconditional)
-        self._normalisers: dict[bytes, tuple[float, float]] = {}
 
     @property
     def weights(self) -> Weights:
@@ -91,16 +106,53 @@ class Guided(GuidedPosterior):
         weights["guidance"] = self.guidance.weight + weights.get("guidance", 0.0)
         return weights
 
-    @property
-    def report(self) -> GuidanceReport:
-        """Settings of guidance, and warnings about the draws so far."""
-        weights, notice = self.weights, "; ".join(self._statistics.notices)
-        return GuidanceReport(self.base, weights["guidance"], notice, weights.get("text_weight"))
+    def recording(self, statistics: CandidateStatistics) -> Self:
+        changed = copy.copy(self)
+        changed._statistics = statistics
+        return changed
 
-    @property
-    def diagnostics(self) -> dict[str, float | int]:
-        """Effective sample sizes of candidates over all descriptions so far."""
-        return self._statistics.diagnostics
+    def measure_draws(self, statistics: CandidateStatistics) -> dict[str, float | int]:
+        """Return the smallest and median effective sample size, the number of candidates, and the settings."""
+        if not statistics.effective:
+            return {}
+        return {
+            "smallest_effective_sample_size": min(statistics.effective),
+            "median_effective_sample_size": float(np.median(statistics.effective)),
+            "candidates": max(statistics.candidates),
+            "wanted_effective_sample_size": self.effective,
+            "most_candidates": self.candidates,
+        }
+
+    def describe_draws(self, statistics: CandidateStatistics) -> str:
+        """Warn of draws from too few effective candidates, and from candidates that are nearly alike."""
+        warnings, all_descriptions = [], f"of {len(statistics.effective):,} descriptions"
+        pooled, least = self.unguided.is_unconditional, self.effective
+        # If the effective size of a pool is less than the number of draws, these repeat each other.
+        pairs = zip(statistics.effective, statistics.draws, strict=True)
+        few = [size for size, draws in pairs if size < (max(least, draws) if pooled else least)]
+        if few:
+            some_descriptions = f"for {len(few):,} {all_descriptions}"
+            smallest, most = f"(smallest: {min(few):,.1f})", max(statistics.candidates)
+            more = replace(self.guidance, candidates=min(4 * self.candidates, 2**20))
+            warnings.append(
+                f"guidance {self.guidance} draws from one pool of {most:,}: {some_descriptions} its effective "
+                f"sample size is below the number of draws {smallest}, so that draws repeat each other and vary less "
+                "than they should; ask for fewer, use a smaller weight, or guide a posterior that is fitted to "
+                "descriptions"
+                if pooled
+                else f"guidance {self.guidance} found few latents that match the words: {some_descriptions} the "
+                f"effective sample size among {most:,} candidates was small {smallest}, so that draws resemble "
+                f"each other; use a smaller weight, another posterior to guide, or more candidates, --guidance {more}"
+            )
+        candidates = zip(statistics.effective, statistics.candidates, strict=True)
+        alike = sum(size > _ALIKE * count for size, count in candidates)
+        # A weight below 1 is meant to change little.
+        if self.guidance.weight >= 1 and 2 * alike > len(statistics.effective):
+            warnings.append(
+                f"guidance {self.guidance} changes next to nothing for {alike:,} {all_descriptions}: "
+                "p(words | z) of this model is nearly the same for all candidates, whatever their pictures show"
+            )
+        return "; ".join(warnings)
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         return torch.cat(
@@ -197,14 +249,15 @@ class Guided(GuidedPosterior):
                 generator,
                 self.candidates,
             )
-        self._statistics.add(chosen, n)
+        if self._statistics is not None:
+            self._statistics.add(chosen)
         return chosen.z[:, None]
 
     @property
     def _shared_draws(self) -> SharedDraws:
         """Pool of draws from an unconditional posterior that guidance starts from."""
         more = f", {self.candidates}" if self.candidates > _CANDIDATES else ""  # its pool may be larger
-        known, key = self._pools, (self.name + more, self._seed)
+        known, key = self._estimates.pools, (self.name + more, self._seed)
         if key not in known:
             while len(known) >= _POOLS:
                 del known[next(iter(known))]
@@ -253,9 +306,10 @@ class Guided(GuidedPosterior):
             description = words[slice(row, row + 1)]
             codes = b"".join(part.cpu().numpy().tobytes() for part in self.likelihood.codes(description).values())
             key = name.encode() + codes
-            if key not in self._normalisers:
-                self._normalisers[key] = self._estimate_normaliser(description, name, key)
-            pairs.append((key, self._normalisers[key]))
+            known, entry = self._estimates.normalisers, (self.name, self.guidance, self._seed, key)
+            if entry not in known:
+                known[entry] = self._estimate_normaliser(description, name, key)
+            pairs.append((key, known[entry]))
         return pairs
 
     @torch.no_grad()

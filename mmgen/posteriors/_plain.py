@@ -12,7 +12,7 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import DataSettings, Model
 from mmgen.posteriors._aggregate import Aggregate
 from mmgen.posteriors._posterior import Posterior
-from mmgen.results.naming import LEARNED_PRIOR, Weights, plain_posterior_name, posterior_name, posterior_title
+from mmgen.results.naming import LEARNED_PRIOR, PosteriorName, Weights
 
 __all__ = ["Encoder", "Fitted", "Prior", "Recombined"]
 
@@ -147,19 +147,11 @@ class Fitted(Posterior):
 
     @property
     def formula(self) -> str:
-        return "q(z)" if self.is_unconditional else f"{posterior_name(self.name)}(z|y)"
+        return "q(z)" if self.is_unconditional else f"{PosteriorName(self.name)}(z|y)"
 
     @property
-    def label(self) -> str:
-        return posterior_name(self.name, **self.weights, given=self.aggregate.given)
-
-    @property
-    def title(self) -> str:
-        return posterior_title(self.name, **self.weights, given=self.aggregate.given)
-
-    @property
-    def plain_name(self) -> str:
-        return plain_posterior_name(self.name, **self.weights, given=self.aggregate.given)
+    def named(self) -> PosteriorName:
+        return PosteriorName.of_fit(self.name, self.weights, not self.is_unconditional)
 
     def condition_on(self, expression: Expression | None) -> Posterior:
         if expression is not None and expression.operators & {*OPERATORS}:

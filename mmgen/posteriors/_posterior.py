@@ -17,16 +17,10 @@ from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.memory import check_memory
 from mmgen.descriptions import OPERATORS, Expression
 from mmgen.posteriors._arrays import latents_from
+from mmgen.posteriors._candidates import CandidateStatistics
 from mmgen.posteriors._completions import Completions
 from mmgen.posteriors._guidance import Guidance
-from mmgen.results.naming import (
-    GuidanceReport,
-    Weights,
-    option_of_posterior,
-    plain_posterior_name,
-    posterior_name,
-    posterior_title,
-)
+from mmgen.results.naming import PosteriorName, Weights
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count
 
@@ -209,24 +203,18 @@ class Posterior(ABC):
         return self.name
 
     @property
+    def named(self) -> PosteriorName:
+        """What it is called in tables, headings and legends, with its weights."""
+        return PosteriorName(self.base, **self.weights)
+
+    @property
     def formula(self) -> str:
         """Density in symbols, without weights: "q_agg(z|y)"."""
-        return posterior_name(self.name)
+        return str(PosteriorName(self.name))
 
-    @property
-    def label(self) -> str:
-        """Name for tables and legends: "q_true(w = 300)"."""
-        return posterior_name(self.name, **self.weights)
-
-    @property
-    def title(self) -> str:
-        """Name with an explanation, for headings: "q_agg: fitted to the aggregate"."""
-        return posterior_title(self.name, **self.weights)
-
-    @property
-    def plain_name(self) -> str:
-        """Name in plain words, without formulas: "where real pictures lie"; the title belongs beneath it."""
-        return plain_posterior_name(self.name, **self.weights)
+    def recording(self, statistics: CandidateStatistics) -> Self:
+        """Return this posterior, which adds what draws took from candidates, if it has any, to ``statistics``."""
+        return self
 
     def select_words(self, points: Batch, name: str | None) -> Batch:
         """Return the modalities of examples that condition the density; ``name`` is the modality to evaluate."""
@@ -271,29 +259,15 @@ class GuidedPosterior(Posterior):
     def base(self) -> str:
         return self._base.base
 
-    @property
-    def label(self) -> str:
-        return posterior_name(self.base, **self.weights)
-
-    @property
-    def title(self) -> str:
-        return posterior_title(self.base, **self.weights)
-
-    @property
-    def plain_name(self) -> str:
-        return plain_posterior_name(self.base, **self.weights)
-
     def select_words(self, points: Batch, name: str | None) -> Batch:
         return self._base.select_words(points, name)
 
-    @property
-    @abstractmethod
-    def report(self) -> GuidanceReport:
-        """Settings of guidance, and warnings about the draws so far."""
+    def describe_draws(self, statistics: CandidateStatistics) -> str:
+        """Return a warning about recorded draws, such as too few candidates; "" by default."""
+        return ""
 
-    @property
-    def diagnostics(self) -> dict[str, float | int]:
-        """Numbers that measure the quality of the draws so far; {} by default."""
+    def measure_draws(self, statistics: CandidateStatistics) -> dict[str, float | int]:
+        """Return numbers that measure the quality of recorded draws; {} by default."""
         return {}
 
     @abstractmethod
@@ -325,6 +299,7 @@ class Posteriors(Mapping[str, Posterior]):
         self._path, self._model_path = path, model_path
         self._guide: Callable[[Posterior], Posterior] | None = None
         self._completions = completions
+        self._statistics: dict[str, CandidateStatistics] | None = None
 
     def __getitem__(self, name: str) -> Posterior:
         """Return the posterior called ``name``.
@@ -336,6 +311,8 @@ class Posteriors(Mapping[str, Posterior]):
         if member is None:
             raise self._unknown_posterior(name)
         found = member if self._guide is None else self._guide(member)
+        if self._statistics is not None:
+            found = found.recording(self._statistics.setdefault(found.name, CandidateStatistics()))
         return found.completing(self._completions)
 
     def __contains__(self, name: object) -> bool:
@@ -370,16 +347,18 @@ class Posteriors(Mapping[str, Posterior]):
         changed._completions = completions
         return changed
 
+    def recording(self, statistics: dict[str, CandidateStatistics]) -> Self:
+        """Return these posteriors, whose guided draws add to ``statistics``, by name of the posterior."""
+        changed = copy.copy(self)
+        changed._statistics = statistics
+        return changed
+
     def unguided(self, name: str) -> Posterior:
         """Return the posterior called ``name`` without guidance, also one that cannot be guided."""
         return self.apply_guidance(None)[name]
 
     def _unknown_posterior(self, name: str) -> UsageError:
         """Return the error for a name that no posterior has."""
-        meant = option_of_posterior(name)
-        if meant in self:
-            return UsageError(format_unknown_name("posterior", name, list(self), suggestion=meant))
-        name = meant or name
         if name in mmgen.posteriors.names() and mmgen.posteriors.get(name).posterior == name:
             return UsageError(
                 f"{self._path} has no fitted posterior '{name}'; make one with: "

@@ -15,7 +15,7 @@ from mmgen.networks import TextNetwork
 from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers
 from mmgen.posteriors._base import Request, Target
 from mmgen.posteriors._encode import posterior_to_aggregate
-from mmgen.results.naming import posterior_name
+from mmgen.results.naming import PosteriorName
 from mmgen.settings.config import Settings, build_member, merge, to_json_values, validate
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.settings import TrainingSettings
@@ -79,7 +79,8 @@ class FitSettings(Settings):
     def name(self) -> str:
         """Name of the posterior in tables."""
         target = self.build_target()
-        return posterior_name(target.posterior, **target.weights, given=self.aggregate.given) + target.name_suffix
+        name = PosteriorName.of_fit(target.posterior, target.weights, self.aggregate.given != "nothing")
+        return f"{name}{target.name_suffix}"
 
     @property
     def file_name_part(self) -> str:

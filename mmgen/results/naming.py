@@ -4,22 +4,10 @@ Files and options have short words ("true", "aggregate"). The names for people i
 fitted with, since another weight gives another density.
 """
 
-from dataclasses import dataclass
-from typing import TypedDict
+from dataclasses import dataclass, replace
+from typing import Self, TypedDict
 
-__all__ = [
-    "CONDITIONAL",
-    "LEARNED_PRIOR",
-    "RETRIEVAL",
-    "GuidanceReport",
-    "Weights",
-    "format_weight",
-    "guidance_label",
-    "option_of_posterior",
-    "plain_posterior_name",
-    "posterior_name",
-    "posterior_title",
-]
+__all__ = ["CONDITIONAL", "LEARNED_PRIOR", "RETRIEVAL", "PosteriorName", "Weights", "format_weight", "guidance_label"]
 
 LEARNED_PRIOR = "learned prior"
 """Name of the posterior q(z), which is fitted to all images and conditioned on nothing."""
@@ -31,25 +19,22 @@ RETRIEVAL = "retrieval"
 """Name of the baseline that retrieves training pictures, in the place of a posterior."""
 
 _NAMES = {
-    "prior": "p(z)", "own": "q(z|y)", "true": "q_true", "aggregate": "q_agg", "image": "q(z|x)", "scan": "q_scan",
-    LEARNED_PRIOR: "q(z)",
-}  # fmt: skip
-_ABOUT = {
-    "prior": "prior", "own": "the model's own", "image": "of images", "scan": "SCAN's, which covers q(z|x)",
-    "aggregate": "fitted to the aggregate", LEARNED_PRIOR: LEARNED_PRIOR,
-    CONDITIONAL: "p(z), the words go to the decoder",
-    RETRIEVAL: "training pictures whose words fit best",
-}  # fmt: skip
-_PLAIN = {
-    "prior": "no words", "own": "what the encoder makes of the words", "true": "what the model believes",
-    "aggregate": "where real pictures lie", "image": "what the encoder sees in the picture",
-    "scan": "where SCAN expects pictures", LEARNED_PRIOR: "where all real pictures lie",
-    RETRIEVAL: "real pictures with these words", CONDITIONAL: "a plain conditional VAE",
-}  # fmt: skip
+    "prior": ("p(z)", "prior", "no words"),
+    "own": ("q(z|y)", "the model's own", "what the encoder makes of the words"),
+    "true": ("q_true", "fitted to p(z|y)", "what the model believes"),
+    "true prior": ("q_true(z)", "fitted to p(z)", "no words"),
+    "aggregate": ("q_agg", "fitted to the aggregate", "where real pictures lie"),
+    "image": ("q(z|x)", "of images", "what the encoder sees in the picture"),
+    "scan": ("q_scan", "SCAN's, which covers q(z|x)", "where SCAN expects pictures"),
+    LEARNED_PRIOR: ("q(z)", LEARNED_PRIOR, "where all real pictures lie"),
+    CONDITIONAL: (CONDITIONAL, "p(z), the words go to the decoder", "a plain conditional VAE"),
+    RETRIEVAL: (RETRIEVAL, "training pictures whose words fit best", "real pictures with these words"),
+}
+"""Symbol, explanation and plain words of each posterior."""
 
 
 class Weights(TypedDict, total=False):
-    """Arguments of :func:`posterior_name` that weight p(y|z) in a posterior: in its fit, and by its guidance."""
+    """Fields of :class:`PosteriorName` that weight p(y|z) in a posterior: in its fit, and by its guidance."""
 
     text_weight: float
     guidance: float
@@ -66,52 +51,6 @@ def format_weight(weight: float) -> str:
     return f"{weight:g}"
 
 
-def option_of_posterior(name: str) -> str:
-    """Return what ``--posterior`` calls the posterior that tables print as ``name``, with or without weights, else "".
-
-    Example:
-        >>> option_of_posterior("q_true(w = 300)"), option_of_posterior("q_agg"), option_of_posterior("q")
-        ('true', 'aggregate', '')
-    """
-    plain = name.partition("(w")[0].partition(" guided")[0]
-    return next((option for option, printed in _NAMES.items() if printed == plain), "")
-
-
-def posterior_name(
-    posterior: str,
-    text_weight: float | None = None,
-    guidance: float = 0.0,
-    method: str = "",
-    *,
-    given: str | None = None,
-) -> str:
-    """Return the name of a posterior for tables, such as "q_agg guided (w = 3)".
-
-    Args:
-        posterior: "prior", "own", "true", "aggregate", "learned prior", "scan", "image" or "plain conditional VAE";
-            anything else is its own name. For a guided posterior, the name of its base.
-        text_weight: For "true", the weight of log p(y|z) in its fit; None if not recorded.
-        guidance: The power of p(y|z) that tilts it; 0 for none.
-        method: Method of guidance: "" for p(y|z)^w, "cfg" for classifier-free guidance and "gradient" for that of
-            p(y|z) on the path of a flow, perhaps with the part of the path: "cfg:start=0.2:end=0.8".
-        given: Kind of description that a fitted posterior is conditioned on: "nothing" for q(z).
-
-    Example:
-        >>> posterior_name("true", 300.0), posterior_name("true", 1.0)
-        ('q_true(w = 300)', 'q_true(w = 1), exact')
-        >>> posterior_name("aggregate"), posterior_name("learned prior", guidance=3.0)
-        ('q_agg', 'q(z) guided (w = 3)')
-        >>> posterior_name("aggregate", guidance=0.5, method="cfg")
-        'q_agg guided (cfg 0.5)'
-    """
-    name = _NAMES.get(posterior, posterior)
-    if given == "nothing" and posterior in ("aggregate", "true"):
-        name = "q(z)" if posterior == "aggregate" else "q_true(z)"
-    elif posterior == "true" and text_weight is not None:
-        name = f"q_true(w = {format_weight(text_weight)})" + (", exact" if text_weight == 1 else "")
-    return f"{name} guided ({guidance_label(guidance, method)})" if guidance else name
-
-
 def guidance_label(weight: float, method: str = "") -> str:
     """Format weight and method of guidance for a posterior's name: "w = 3" or "cfg 0.5".
 
@@ -120,96 +59,93 @@ def guidance_label(weight: float, method: str = "") -> str:
         'cfg 1, start 0.2, end 0.8'
     """
     name, *options = method.split(":")
-    steers = name in ("cfg", "gradient")
-    first = f"{name} {format_weight(weight)}" if steers else f"w = {format_weight(weight)}"
+    first = f"{name} {format_weight(weight)}" if name else f"w = {format_weight(weight)}"
     return ", ".join([first, *(option.replace("=", " ") for option in options)])
 
 
-def posterior_title(
-    posterior: str,
-    text_weight: float | None = None,
-    guidance: float = 0.0,
-    method: str = "",
-    *,
-    given: str | None = None,
-) -> str:
-    """Return a posterior's name and explanation for a heading; arguments as in :func:`posterior_name`.
-
-    Example:
-        >>> posterior_title("true", 300.0)
-        'q_true(w = 300): fitted to p(y|z)^300 p(z)'
-        >>> posterior_title("aggregate", guidance=3.0)
-        'q_agg guided (w = 3): the aggregate times p(y|z)^3'
-        >>> posterior_title("aggregate", given="nothing")
-        'q(z): learned prior'
-    """
-    name = posterior_name(posterior, text_weight, guidance, method, given=given)
-    about = _ABOUT.get(posterior, "")
-    if posterior == "true":
-        exact = text_weight is None or text_weight == 1
-        about = "fitted to p(z|y)" if exact else f"fitted to p(y|z)^{format_weight(text_weight or 0.0)} p(z)"
-    if given == "nothing" and posterior in ("aggregate", "true"):
-        about = LEARNED_PRIOR if posterior == "aggregate" else "fitted to p(z)"
-    if guidance:
-        is_aggregate = posterior == "aggregate" and given != "nothing"
-        base = "the aggregate" if is_aggregate else posterior_name(posterior, text_weight, given=given)
-        about = f"{base} times p(y|z)^{format_weight(guidance)}"
-        if method.startswith("cfg"):
-            about = f"{base} by classifier-free guidance"
-        if method.startswith("gradient"):
-            about = f"{base} with the gradient of {format_weight(guidance)} log p(y|z) on the path of its draws"
-    return f"{name}: {about}" if about else name
-
-
-def plain_posterior_name(
-    posterior: str,
-    text_weight: float | None = None,
-    guidance: float = 0.0,
-    method: str = "",
-    *,
-    given: str | None = None,
-) -> str:
-    """Return the name of a posterior in plain words, without formulas; arguments as in :func:`posterior_name`.
-
-    Different posteriors can have the same plain name, so :func:`posterior_title` belongs beneath it.
-
-    Example:
-        >>> plain_posterior_name("true", 1.0), plain_posterior_name("true", 300.0)
-        ('what the model believes', 'what the model believes, words counting 300 times')
-        >>> plain_posterior_name("aggregate"), plain_posterior_name("aggregate", guidance=3.0)
-        ('where real pictures lie', 'where real pictures lie, and the model agrees')
-    """
-    name = _PLAIN.get(posterior, posterior)
-    if given == "nothing" and posterior in ("aggregate", "true"):
-        name = _PLAIN[LEARNED_PRIOR if posterior == "aggregate" else "prior"]
-    elif posterior == "true" and text_weight not in (None, 1):
-        name += f", words counting {format_weight(text_weight or 0.0)} times"
-    if not guidance:
-        return name
-    return f"{name}, pushed towards the words" if method.startswith("cfg") else f"{name}, and the model agrees"
-
-
 @dataclass(frozen=True)
-class GuidanceReport:
-    """Report on the guidance of a posterior for captions and messages: weight, method, and a warning about the draws.
+class PosteriorName:
+    """What a posterior is called: its density before guidance, and the weights of p(y|z) in its fit and by guidance.
 
     Attributes:
-        base: Name of the guided posterior among ``loaded.posteriors``, or "learned prior".
-        weight: w, the power of p(y|z).
-        notice: A warning about the draws, such as too few candidates; "" for none.
-        text_weight: For a guided q_true, the weight of its fit.
-        method: Method of guidance, see :func:`posterior_name`.
+        base: "prior", "own", "true", "aggregate", "learned prior", "scan", "image" or "plain conditional VAE"; anything
+            else is its own name.
+        text_weight: For "true", the weight of log p(y|z) in its fit; None if not recorded.
+        guidance: The power of p(y|z) that tilts it; 0 for none.
+        method: Method of guidance: "" for p(y|z)^w, "cfg" for classifier-free guidance and "gradient" for that of
+            p(y|z) on the path of a flow, perhaps with the part of the path: "cfg:start=0.2:end=0.8".
 
     Example:
-        >>> str(GuidanceReport("aggregate", 3.0))
-        'q_agg guided (w = 3)'
+        >>> str(PosteriorName("true", 300.0)), str(PosteriorName("true", 1.0))
+        ('q_true(w = 300)', 'q_true(w = 1), exact')
+        >>> str(PosteriorName("aggregate")), str(PosteriorName("learned prior", guidance=3.0))
+        ('q_agg', 'q(z) guided (w = 3)')
     """
 
     base: str
-    weight: float
-    notice: str = ""
     text_weight: float | None = None
+    guidance: float = 0.0
     method: str = ""
 
+    @classmethod
+    def of_fit(cls, posterior: str, weights: Weights, is_conditional: bool) -> Self:
+        """Return the name of a fitted posterior, such as that of a learned prior for one that reads no description."""
+        unconditional = "true prior" if posterior == "true" else LEARNED_PRIOR
+        return cls(posterior if is_conditional else unconditional, **weights)
+
     def __str__(self) -> str:
-        return posterior_name(self.base, self.text_weight, self.weight, self.method)
+        name = self._described[0]
+        if self.base == "true" and self.text_weight is not None:
+            name += f"(w = {format_weight(self.text_weight)})" + (", exact" if self.text_weight == 1 else "")
+        return f"{name} guided ({guidance_label(self.guidance, self.method)})" if self.guidance else name
+
+    @property
+    def title(self) -> str:
+        """Name with an explanation, for a heading.
+
+        Example:
+            >>> PosteriorName("true", 300.0).title
+            'q_true(w = 300): fitted to p(y|z)^300 p(z)'
+            >>> PosteriorName("aggregate", guidance=3.0).title
+            'q_agg guided (w = 3): the aggregate times p(y|z)^3'
+        """
+        about = self._described[1]
+        if self.guidance:
+            unguided = "the aggregate" if self.base == "aggregate" else str(replace(self, guidance=0.0))
+            about = f"{unguided} {self._about_guidance}"
+        elif self._is_weighted:
+            about = f"fitted to p(y|z)^{format_weight(self.text_weight or 0.0)} p(z)"
+        return f"{self}: {about}" if about else str(self)
+
+    @property
+    def plain(self) -> str:
+        """Name in plain words, without formulas; different posteriors can share it, so the title belongs beneath it.
+
+        Example:
+            >>> PosteriorName("true", 1.0).plain, PosteriorName("true", 300.0).plain
+            ('what the model believes', 'what the model believes, words counting 300 times')
+            >>> PosteriorName("aggregate", guidance=3.0).plain
+            'where real pictures lie, and the model agrees'
+        """
+        name = self._described[2]
+        if self._is_weighted:
+            name += f", words counting {format_weight(self.text_weight or 0.0)} times"
+        if not self.guidance:
+            return name
+        return f"{name}, pushed towards the words" if self.method.startswith("cfg") else f"{name}, and the model agrees"
+
+    @property
+    def _described(self) -> tuple[str, str, str]:
+        return _NAMES.get(self.base, (self.base, "", self.base))
+
+    @property
+    def _is_weighted(self) -> bool:
+        return self.base == "true" and self.text_weight not in (None, 1)
+
+    @property
+    def _about_guidance(self) -> str:
+        if self.method.startswith("cfg"):
+            return "by classifier-free guidance"
+        if self.method.startswith("gradient"):
+            return f"with the gradient of {format_weight(self.guidance)} log p(y|z) on the path of its draws"
+        return f"times p(y|z)^{format_weight(self.guidance)}"

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MalformedError, parse_json, read_lines
-from mmgen.results.naming import CONDITIONAL, LEARNED_PRIOR, plain_posterior_name, posterior_name, posterior_title
+from mmgen.results.naming import CONDITIONAL, LEARNED_PRIOR, PosteriorName
 from mmgen.results.number import Number
 
 __all__ = ["Better", "ExampleValues", "Score", "classifier_names", "content_condition", "read_scores"]
@@ -94,7 +94,7 @@ class Score:
         run: The training run: "name" of its file, "settings" as a digest without seeds, which is the same for runs that
             differ only in their seed, and "seed"; {} if unknown.
         guidance_method: Method of guidance of a guided posterior: "" for p(y|z)^w, "cfg" or "gradient"; see
-            :func:`mmgen.results.naming.posterior_name`.
+            :class:`mmgen.results.naming.PosteriorName`.
         family: Family of the fitted density that was measured, such as "rectified-flow"; "" for others.
         sharpened: Whether a sharpener completed the measured pictures.
         as_given: Whether words that descriptions leave open stayed open, instead of being completed first.
@@ -139,51 +139,31 @@ class Score:
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def named(self) -> PosteriorName:
+        """What the posterior that was measured is called, with the weights of its fit and its guidance."""
+        base = self.base if self.posterior == "guided" or self.base == CONDITIONAL else self.posterior
+        if self.base == LEARNED_PRIOR:
+            base = PosteriorName.of_fit(base, {}, is_conditional=False).base
+        return PosteriorName(base, self.text_weight, self.guidance or 0.0, self.guidance_method)
+
+    @property
     def source(self) -> str:
         """Name of the posterior that was measured, with the weights of its fit and its guidance."""
-        name = posterior_name(
-            self._posterior_key,
-            self.text_weight,
-            self.guidance or 0.0,
-            self.guidance_method,
-            given=self._description_kind,
-        )
-        return f"{name}{self._remark}"
+        return f"{self.named}{self._remark}"
 
     @property
     def title(self) -> str:
         """Name of the posterior that was measured, with an explanation for a heading."""
-        title = posterior_title(
-            self._posterior_key,
-            self.text_weight,
-            self.guidance or 0.0,
-            self.guidance_method,
-            given=self._description_kind,
-        )
-        return f"{title}{self._remark}"
+        return f"{self.named.title}{self._remark}"
 
     @property
     def plain_name(self) -> str:
         """Name of the posterior in plain words, without formulas: "where real pictures lie"."""
-        return plain_posterior_name(
-            self._posterior_key,
-            self.text_weight,
-            self.guidance or 0.0,
-            self.guidance_method,
-            given=self._description_kind,
-        )
+        return self.named.plain
 
     @property
     def _remark(self) -> str:
         return (", not completed" if self.as_given else "") + (", sharpened" if self.sharpened else "")
-
-    @property
-    def _posterior_key(self) -> str:
-        return self.base if self.posterior == "guided" or self.base == CONDITIONAL else self.posterior
-
-    @property
-    def _description_kind(self) -> str | None:
-        return "nothing" if self.base == LEARNED_PRIOR else None
 
     def __str__(self) -> str:
         return f"{self.quantity or self.metric}: {self.number_with_unit}"

@@ -3,17 +3,12 @@
 from pathlib import Path
 
 import pytest
-import torch
 
 from mmgen import objectives
-from mmgen.artifacts import write_checkpoint
-from mmgen.artifacts.lineage import parent_record
 from mmgen.cli._options import read_paths
 from mmgen.commands._folders import find_reported_files
-from mmgen.commands._words import check_words
 from mmgen.core.errors import MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
-from mmgen.results.naming import option_of_posterior
 from mmgen.settings.config import find_preset, merge, parse_assignments, validate
 from mmgen.settings.registry import Registry, list_registries
 from mmgen.training.model_run import read_experiment
@@ -146,50 +141,6 @@ def test_pictures_where_a_recipe_is_expected(letters: Path, run: Run) -> None:
     )
 
 
-DESCRIBED = {
-    "names": ["digit", "scale", "letter"],
-    "values": [["3", "5"], ["big", "small"], [f"v{number}" for number in range(26)]],
-}
-WRONG = {
-    "digit=11": "digit has no value '11'",
-    "digt=3": "unknown attribute 'digt': did you mean 'digit'?",
-    "a big three": "description has 'a', expected attribute=value, such as digit=3 scale=big. The attributes are",
-    "digit=3 OR scale=huge": "scale has no value 'huge'",
-    "NOT digit=7": "digit has no value '7'",
-    "letter=x": "letter has no value 'x'. Its values are v0, v1, v2, v3, v4, v5, v6, v7 and 18 more",
-}
-
-
-@pytest.mark.parametrize("kind", ["model", "aggregate"])
-@pytest.mark.parametrize("command", ["sample", "plot traversal"])
-def test_words_are_looked_at_before_the_model_is_loaded(
-    kind: str, command: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Loading takes seconds, and the words are in the headers."""
-    data = {"modalities": {"image": {"kind": "image"}, "attributes": {"kind": "attributes", **DESCRIBED}}}
-    file = tmp_path / "m.safetensors"
-    write_checkpoint(file, kind="model", tensors={"w": torch.zeros(1)}, settings={"data": data}, seed=0)
-    if kind == "aggregate":
-        parents = [parent_record(file, "model", tmp_path / "a.safetensors")]
-        file = tmp_path / "a.safetensors"
-        write_checkpoint(file, kind="aggregate", tensors={"w": torch.zeros(1)}, settings={}, seed=0, parents=parents)
-    monkeypatch.setattr("mmgen.generation.load", lambda *_: pytest.fail("it is loaded"))
-    for words, said in WRONG.items():
-        done = run(*command.split(), file.name, "--given", "digit=3", "--given", words)
-        assert (done.returncode, done.stderr.startswith(f"mmgen: {said}")) == (2, True), done.stderr
-
-
-def test_words_that_may_be_right_are_left_to_whoever_draws(tmp_path: Path) -> None:
-    """Captions, operators, parentheses, and models of which the header does not tell."""
-    file = tmp_path / "m.safetensors"
-    for modalities in ({"attributes": {"kind": "attributes", **DESCRIBED}, "text": {"kind": "text"}}, {}, 3, {"x": 3}):
-        write_checkpoint(
-            file, kind="model", tensors={"w": torch.zeros(1)}, settings={"data": {"modalities": modalities}}, seed=0
-        )
-        check_words(file, ["a big three", "", "anything", "(digit=3 AND scale=big) IGNORE digit=3", "NOT digit=3"])
-    check_words(tmp_path / "nothing.safetensors", ["digit=3"])
-
-
 def test_a_wrong_word_is_told_before_one_that_is_missing(letters: Path, run: Run) -> None:
     assert "letters is a folder, expected a model or aggregate: make a dataset" in run("export", "letters").stderr
     assert "there is no model or aggregate at nowhere" in run("export", "nowhere").stderr
@@ -203,20 +154,6 @@ def test_captions_without_quotes(letters: Path, run: Run) -> None:
     assert "big is a separate argument, expected a description in quotes: did you mean --given 'a big three'?" in (
         done.stderr
     )
-
-
-@pytest.mark.parametrize(
-    ("printed", "meant"),
-    [
-        ("q_agg", "aggregate"),
-        ("q_true(w = 300)", "true"),
-        ("p(z)", "prior"),
-        ("q(z|y)", "own"),
-        ("q_agg guided", "aggregate"),
-    ],
-)
-def test_posteriors_by_their_printed_names(printed: str, meant: str) -> None:
-    assert option_of_posterior(printed) == meant
 
 
 def test_what_is_missing_is_named_where_there_is_one(letters: Path, run: Run) -> None:

@@ -178,7 +178,10 @@ def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None
     before = load_aggregate(base)[2].state_dict()
     assert any(not torch.equal(before[name], value) for name, value in fitted.state_dict().items())
     loaded = mmgen.load(guided)
-    assert loaded.posteriors["aggregate"].label == "q_agg guided (w = 3)" and loaded.posteriors["prior"].label == "p(z)"
+    assert (
+        str(loaded.posteriors["aggregate"].named) == "q_agg guided (w = 3)"
+        and str(loaded.posteriors["prior"].named) == "p(z)"
+    )
     with Dataset.open(folder / "d.h5") as data:
         evaluation = Evaluation(loaded, data, None, ("aggregate", "prior"), EvaluationSettings(samples=4, number=8))
         scores = evaluate(evaluation, ["log-likelihood"]).run()
@@ -187,7 +190,7 @@ def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None
     for posterior, weights in (("aggregate", {"guidance": 3.0}), ("prior", {})):
         said = [[1, 1]] if loaded.reads(posterior) else [[255, 255]]
         drawn = draw(loaded, np.array(said, np.uint8), 2, posterior=posterior)
-        assert drawn.name == loaded.posteriors[posterior].title
+        assert drawn.name == loaded.posteriors[posterior].named.title
         settings = save_samples(folder / "drawn.h5", drawn, loaded).settings
         assert {key: settings[key] for key in ("text_weight", "guidance") if key in settings} == weights
 
@@ -283,4 +286,4 @@ def test_scores_under_a_learned_prior_are_not_called_a_posterior(folder: Path) -
     with Dataset.open(folder / "d.h5") as data:
         evaluation = Evaluation(loaded, data, None, ("aggregate",), EvaluationSettings(samples=4, number=8))
         scores = evaluate(evaluation, ["log-likelihood"]).run()
-    assert {score.source for score in scores} == {"q(z)"} == {loaded.posteriors["aggregate"].label}
+    assert {score.source for score in scores} == {"q(z)"} == {str(loaded.posteriors["aggregate"].named)}

@@ -9,7 +9,7 @@ import torch
 
 import mmgen
 from mmgen.artifacts import read_header
-from mmgen.posteriors import ClassifierFree, GradientGuided, Guidance
+from mmgen.posteriors import CandidateStatistics, ClassifierFree, GradientGuided, Guidance
 from tests.program import exit_code
 
 TINY = ["--family", "rectified-flow", "--steps", "3", "--examples", "40", "--set", "aggregate.family.width=8",
@@ -100,11 +100,12 @@ def test_a_flow_chooses_among_few_candidates_by_default(flows: Path, readers: Pa
         assert exit_code("sample", file, "--given", "colour=red", "--guidance", guidance, "-n", "2", "-o", samples) == 0
         settings = read_header(samples).settings
         assert (settings["candidates"], settings["effective"]) == expected
-    model = mmgen.load(flows / "attributes.safetensors").guided(3)
+    statistics: dict[str, CandidateStatistics] = {}
+    model = mmgen.load(flows / "attributes.safetensors").guided(3).recording(statistics)
     posterior = model.guided_posterior("aggregate")
     posterior.sample(model.describe("colour=red"), 5, torch.Generator().manual_seed(0))
-    assert posterior.diagnostics["candidates"] == 8
-    assert "found few latents" not in posterior.report.notice
+    assert {*statistics["aggregate"].candidates} == {8}
+    assert "found few latents" not in posterior.describe_draws(statistics["aggregate"])
 
 
 def test_gradients_raise_what_the_model_reads(flows: Path) -> None:

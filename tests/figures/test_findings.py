@@ -184,7 +184,7 @@ def test_the_heading_of_scores_names_papers_where_their_numbers_stand(world: Pat
 
 def test_sources_are_sorted_by_scores_and_all_but_three_are_folded() -> None:
     def source(name: str, posterior: str, content_id: str = "", folded: bool = False, fitted: bool = True) -> Source:
-        own = SimpleNamespace(title=f"{name}: x", is_fitted=fitted)
+        own = SimpleNamespace(named=name, is_fitted=fitted)
         header = SimpleNamespace(content_id=content_id)
         loaded: Any = SimpleNamespace(posteriors={posterior: own}, sharpener=None, header=header)
         return Source(content_id or name, loaded, posterior, Path("f"), folded=folded)

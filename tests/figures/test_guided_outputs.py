@@ -89,7 +89,7 @@ def test_questions_that_no_words_can_guide_are_refused_before_any_work(readers: 
             assert bool(missing(Coverage, evaluation)) == refused
             asked = Evaluation(loaded, data, None, ("prior",), EvaluationSettings(seed=7, dropped=(1,)))
             assert bool(missing(Correctness, asked)) == refused
-            pools = [each.guided_posterior("prior")._pools for each in (evaluation.loaded, loaded.guided(1.0, 7))]
+            pools = [each.guided_posterior("prior")._estimates for each in (evaluation.loaded, loaded.guided(1.0, 7))]
             assert pools[0] is pools[1]
             unguided = Evaluation(loaded.guided(0.0), data, None, ("prior",), EvaluationSettings())
             assert not unguided.questions.whole_captions and unguided.ignores_text("prior")

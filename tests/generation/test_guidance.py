@@ -15,11 +15,11 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.proposals import MIXTURE, make_components
-from mmgen.generation import TrainedModel
+from mmgen.generation import TrainedModel, draws
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.latents import draw_latents
 from mmgen.metrics.log_likelihood import LogLikelihood
-from mmgen.posteriors import Guidance, _candidates
+from mmgen.posteriors import CandidateStatistics, Guidance, _candidates
 from mmgen.posteriors._candidates import SharedDraws, log_mean_weight, resample
 from tests.generation.toy import ATTRIBUTES, GRID_OF_Z as GRID, VALUES, loaded
 
@@ -51,10 +51,10 @@ def agree(z: torch.Tensor, masses: torch.Tensor, effective: float = math.inf) ->
     return float(stats.chi2.sf(distance, len(counts) - 1))
 
 
-def pool_size(toy: TrainedModel, posterior: str) -> float:
-    """Effective size of the pool that draws came from; infinite where each draw has candidates of its own."""
-    pooled = not toy.guided(0.0).reads(posterior)
-    return toy.guided_posterior(posterior).diagnostics["smallest_effective_sample_size"] if pooled else math.inf
+def record(toy: TrainedModel, posterior: str) -> tuple[TrainedModel, CandidateStatistics]:
+    """Return the model as it records its guided draws from a posterior, and the record."""
+    statistics = CandidateStatistics()
+    return toy.recording({posterior: statistics}), statistics
 
 
 @pytest.fixture
@@ -72,12 +72,14 @@ def test_draws_have_the_density_that_the_grid_says(given: str, posterior: str, w
     batch = parse_descriptions(toy, [words]).batch(toy, 0)
     masses, _ = GRID.masses(toy, posterior, batch, GRID.log_words(toy, codes_of(words)), weight)
     guided = toy.guided(weight)
+    guided, candidates = record(guided, posterior)
     z = draw(guided, posterior, words, 1500)
-    assert agree(z, masses, pool_size(guided, posterior)) > 1e-3
+    pooled = not toy.reads(posterior)
+    assert agree(z, masses, min(candidates.effective) if pooled else math.inf) > 1e-3
     assert agree(draw(toy, posterior, words, 1500), masses) < 1e-4  # what is not guided is something else
-    told = guided.guided_posterior(posterior).diagnostics
-    enough = 1500 if math.isfinite(pool_size(guided, posterior)) else 10  # draws from a pool repeat each other
-    notice = guided.guided_posterior(posterior).report.notice
+    told = guided.guided_posterior(posterior).measure_draws(candidates)
+    enough = 1500 if pooled else 10  # draws from a pool repeat each other
+    notice = guided.guided_posterior(posterior).describe_draws(candidates)
     assert (told["smallest_effective_sample_size"] >= enough) == (notice == ""), notice
 
 
@@ -150,43 +152,52 @@ def test_one_of_few_candidates_is_drawn_as_enumeration_says(monkeypatch: pytest.
 
 def test_candidates_are_doubled_until_there_are_enough_and_it_is_said_when_there_are_not() -> None:
     toy = loaded()
-    found = {}
+    candidates, notices = {}, {}
     for weight in (1.0, 6.0, 20_000.0):
-        guided = toy.guided(weight)
+        guided, candidates[weight] = record(toy.guided(weight), "aggregate")
         draw(guided, "aggregate", "colour=green size=big", 20)
-        found[weight] = guided.guided_posterior("aggregate")
-    assert found[1.0].diagnostics["candidates"] == 64 and found[1.0].report.notice == ""
-    assert 64 < found[6.0].diagnostics["candidates"] < 4096
-    assert found[6.0].diagnostics["smallest_effective_sample_size"] >= 10
-    assert found[20_000.0].diagnostics["candidates"] == 4096
-    assert "of 1 descriptions the effective sample size among 4,096 candidates" in found[20_000.0].report.notice
-    assert str(found[6.0].report) == "q_agg guided (w = 6)"
+        notices[weight] = guided.guided_posterior("aggregate").describe_draws(candidates[weight])
+    assert candidates[1.0].candidates == [64] and notices[1.0] == ""
+    assert 64 < candidates[6.0].candidates[0] < 4096 and candidates[6.0].effective[0] >= 10
+    assert candidates[20_000.0].candidates == [4096]
+    assert "of 1 descriptions the effective sample size among 4,096 candidates" in notices[20_000.0]
+
+
+def test_draws_say_nothing_of_earlier_ones() -> None:
+    """A warning about a hard description is not told of the next one that is drawn from the same model."""
+    toy = loaded()
+    guided = toy.guided("20000:candidates=64")
+    hard = draws.draw(guided, parse_descriptions(guided, ["colour=green size=big"]), 20, posterior="aggregate")
+    easy = draws.draw(guided, parse_descriptions(guided, [""]), 20, posterior="aggregate")
+    assert "for 1 of 1 descriptions" in hard.notice and easy.notice == ""
+    assert "for 1 of 1 descriptions" in draws.draw(guided, hard.descriptions, 20, posterior="aggregate").notice
 
 
 def test_as_many_candidates_as_are_asked_for() -> None:
     """More of them bring draws nearer to q_w, of which the density is; fewer say that they are few."""
-    toy, guides = loaded(), {}
+    told = {}
     for how in ("6:effective=100", "20000:candidates=5000", "6:candidates=10"):
-        tilted = toy.guided(how)
-        draw(tilted, "aggregate", "colour=green size=big", 20)
-        guides[how] = tilted.guided_posterior("aggregate")
-    enough, most, few = guides.values()
-    assert enough.diagnostics["smallest_effective_sample_size"] >= 100 and enough.report.notice == ""
-    assert enough.diagnostics["wanted_effective_sample_size"] == 100
-    assert most.diagnostics["candidates"] == most.diagnostics["most_candidates"] == 5000
-    assert few.diagnostics["candidates"] == 10 and "--guidance 6:candidates=40" in few.report.notice
-    large = toy.guided("3:candidates=70000")
+        guided, candidates = record(loaded().guided(how), "aggregate")
+        draw(guided, "aggregate", "colour=green size=big", 20)
+        posterior = guided.guided_posterior("aggregate")
+        told[how] = (posterior.measure_draws(candidates), posterior.describe_draws(candidates))
+    (enough, silence), (most, _), (few, notice) = told.values()
+    assert enough["smallest_effective_sample_size"] >= 100 and silence == ""
+    assert enough["wanted_effective_sample_size"] == 100
+    assert most["candidates"] == most["most_candidates"] == 5000
+    assert few["candidates"] == 10 and "--guidance 6:candidates=40" in notice
+    large, candidates = record(loaded().guided("3:candidates=70000"), "prior")
     draw(large, "prior", "colour=green", 5)
-    assert large.guided_posterior("prior").diagnostics["candidates"] == 70_000, "a pool has at least so many"
+    assert candidates.candidates == [70_000], "a pool has at least so many"
 
 
 @pytest.mark.parametrize("posterior", ["own", "aggregate", "prior"])
 def test_guidance_that_changes_nothing_says_so(posterior: str) -> None:
     """The decoder of words hardly looks at z; a weight below 1 is small by itself."""
     for sharpness, weight, said in ((0.02, 3.0, True), (1.5, 3.0, False), (0.02, 0.5, False)):
-        toy = loaded(sharpness=sharpness).guided(weight)
+        toy, candidates = record(loaded(sharpness=sharpness).guided(weight), posterior)
         draw(toy, posterior, "colour=green size=small", 5)
-        told = toy.guided_posterior(posterior).report.notice
+        told = toy.guided_posterior(posterior).describe_draws(candidates)
         assert ("guidance 3 changes next to nothing for 1 of 1 descriptions" in told) == said, told
 
 
@@ -199,9 +210,9 @@ def test_one_pool_answers_every_description_at_every_weight(monkeypatch: pytest.
     assert len(made) == 1
     draw_latents(toy.guided(1.0), "aggregate", parse_descriptions(toy, ["colour=red"]), 10, 5)
     assert len(made) == 2  # another seed draws anew
-    (pool,) = [pool for (_, seed), pool in toy._guided._pools.items() if seed == 0]
+    (pool,) = [pool for (_, seed), pool in toy._estimates.pools.items() if seed == 0]
     assert len(pool.z) == 60_000
-    assert str(toy.guided(1.0).guided_posterior("aggregate").report) == "q(z) guided (w = 1)"
+    assert str(toy.guided(1.0).guided_posterior("aggregate").named) == "q(z) guided (w = 1)"
 
 
 def test_every_combination_can_be_drawn_from_the_learned_prior() -> None:

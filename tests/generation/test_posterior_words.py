@@ -21,7 +21,7 @@ def test_both_words_are_the_same_posterior() -> None:
         toy.sample("colour=red", 3, posterior="encoder"), toy.sample("colour=red", 3, posterior="own")
     )
     for each in (toy, toy.guided(2.0)):
-        assert each.posteriors["encoder"].label == each.posteriors["own"].label
+        assert each.posteriors["encoder"].named == each.posteriors["own"].named
         assert each.reads("encoder") == each.reads("own") == ("attributes",)
     assert draw(toy, asked, 2, posterior="encoder").posterior == "own"
     with pytest.raises(UsageError, match="Available: prior, own, aggregate"):

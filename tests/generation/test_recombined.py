@@ -65,7 +65,7 @@ def test_operators_belong_to_one_posterior() -> None:
     asked = parse_descriptions(toy, ["colour=red AND size=big"])
     assert select_posterior(toy, asked) == "scan"
     with pytest.raises(UsageError, match=r"posterior 'own' understands no operators, got .*; draw from 'scan'"):
-        select_posterior(toy, asked, "own")
+        draw(toy, asked, 2, posterior="own")
     with pytest.raises(UsageError, match="guidance 3 has none"):
         parse_descriptions(toy.guided(3.0), ["colour=red AND size=big"])
     with pytest.raises(UsageError, match="has operators, expected a description by attribute=value"):

@@ -14,7 +14,7 @@ from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.retrieved import RetrievedPictures, fit_of_attributes, fit_of_captions
 from mmgen.metrics._evaluate import evaluate
 from mmgen.posteriors import Guidance
-from mmgen.results.naming import posterior_title
+from mmgen.results.naming import PosteriorName
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 
@@ -89,7 +89,7 @@ def test_retrieval_is_right_and_copies(dataset: Dataset) -> None:
     assert scores["correctness", "retrieval"].value == 100
     assert scores["copies", "retrieval"].value == 100
     assert scores["correctness", "retrieval"].base == ""
-    assert scores["correctness", "retrieval"].title == posterior_title("retrieval")
+    assert scores["correctness", "retrieval"].title == PosteriorName("retrieval").title
 
 
 def test_combinations_never_seen_are_half_right(dataset: Dataset) -> None:

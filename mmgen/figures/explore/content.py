@@ -148,7 +148,7 @@ def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | Latents | None)
     """Return the page's values for one posterior: its name, the options that draw from it, its flow or its pictures."""
     source, guidance = drawn.source, drawn.source.loaded.guidance
     name, _, what = source.name.partition(": ")
-    what = what or source.loaded.posteriors[source.posterior].title.partition(": ")[2]
+    what = what or source.loaded.posteriors[source.posterior].named.title.partition(": ")[2]
     judged = [each.predicted for each in drawn.items if each.predicted is not None]
     clouds = [each.cloud for each in drawn.items if each.cloud is not None]
     steered = {"weight": guidance.weight, "start": guidance.start, "end": guidance.end}

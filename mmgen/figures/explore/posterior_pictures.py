@@ -80,8 +80,7 @@ def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray, np
         one = replace(
             draws,
             descriptions=draws.descriptions[part],
-            means=draws.means[part],
-            sampled=draws.sampled[part],
+            images={name: (means[part], sampled[part]) for name, (means, sampled) in draws.images.items()},
             z=draws.z[part],
             predicted=judged if judged is None else judged[None],
         )

@@ -148,7 +148,7 @@ def _draw_model(path: Path, count: int, seed: int) -> Grid:
     if len(pictures) > 1:
         what = f"{len(next(iter(pictures.values())))} draws of z, each with all kinds of pictures"
         what += ", and the text drawn with them" if captions and described is None else ""
-    title = f"{path.name}: {loaded.posteriors[posterior].title}"
+    title = f"{path.name}: {loaded.posteriors[posterior].named.title}"
     tile = SENTENCE_TILE if loaded.text is not None and captions else TILE
     return _draw_examples(
         pictures, captions, title=title, note=f"{what}, seed {seed}. {explain_red_frames(None)}", tile=tile

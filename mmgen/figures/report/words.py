@@ -86,7 +86,7 @@ def sort_by_scores(sources: Sequence[Source], ranked: Sequence[MeasuredPosterior
 
     def place(source: Source) -> int:
         posterior, loaded = source.loaded.posteriors[source.posterior], source.loaded
-        name = posterior.title.partition(":")[0] + (", sharpened" if loaded.sharpener is not None else "")
+        name = f"{posterior.named}{', sharpened' if loaded.sharpener is not None else ''}"
         for number, row in enumerate(ranked):
             fit = row.right.ids.get("aggregate")
             if row.right.source == name and (not posterior.is_fitted or fit in (None, loaded.header.content_id)):

@@ -25,7 +25,7 @@ from mmgen.generation.draws import (
     title_of_draws,
 )
 from mmgen.posteriors import AnyGuidance, Guidance
-from mmgen.results.naming import CONDITIONAL, plain_posterior_name, posterior_title
+from mmgen.results.naming import CONDITIONAL, PosteriorName
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -61,8 +61,8 @@ class Source:
     def plain_name(self) -> str:
         """Name in plain words: "where real pictures lie"; ``name`` belongs beneath it."""
         if self.loaded.model.conditional_on and not self.loaded.posteriors[self.posterior].is_fitted:
-            return plain_posterior_name(CONDITIONAL)
-        return self.loaded.posteriors[self.posterior].plain_name
+            return PosteriorName(CONDITIONAL).plain
+        return self.loaded.posteriors[self.posterior].named.plain
 
     @property
     def rank(self) -> int:
@@ -134,7 +134,7 @@ def _guide_sources(session: Session, guidance: Guidance) -> list[Source]:
         loaded = source.loaded.guided(guidance, session.seed)
         read = loaded.reads(source.posterior)
         given = "text" if loaded.text is not None and read == (loaded.text.name,) else "attributes"
-        name = str(loaded.guided_posterior(source.posterior).report)
+        name = str(loaded.guided_posterior(source.posterior).named)
         found.append(Source(name, loaded, source.posterior, source.path, source.given.replace("nothing", given)))
     return found
 
@@ -170,7 +170,7 @@ def open_session(
         except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
             session.judge = None
             session.notices.append(f"The images of {group.model.name} are not judged: {error}.")
-    session.priors.append(Source(model.posteriors["prior"].title, model, "prior", group.model, "nothing"))
+    session.priors.append(Source(model.posteriors["prior"].named.title, model, "prior", group.model, "nothing"))
     fitted = [_asked(load(path, device), complete) for path in group.aggregates]
     session.notices += dict.fromkeys(notice for loaded in (model, *fitted) for notice in loaded.notices)
     for loaded in fitted:
@@ -179,9 +179,11 @@ def open_session(
         title, given = title_of_draws(loaded, fit.name), loaded.description_kind or "nothing"
         fits.append(Source(title, loaded, fit.name, last_file(loaded), given))
     if (own := model.encoder) is not None and not model.model.conditional_on:
-        session.sources.insert(0, Source(own.title, model, own.name, group.model, model.description_kind or "nothing"))
+        session.sources.insert(
+            0, Source(own.named.title, model, own.name, group.model, model.description_kind or "nothing")
+        )
     elif model.model.conditional_on:
-        session.sources.insert(0, Source(posterior_title(CONDITIONAL), model, "prior", group.model))
+        session.sources.insert(0, Source(PosteriorName(CONDITIONAL).title, model, "prior", group.model))
     if weight := Guidance.parse(guidance):
         session.sources += _guide_sources(session, weight)
     session.sources, session.priors = (
