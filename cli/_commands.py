@@ -2,23 +2,18 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from mmgen.cli._mistakes import suggest_command, suggest_option, suggest_quotes
-from mmgen.cli._options import LARGEST_SEED, Code, EarlyCheck, check_input_exists, check_source_exists
-from mmgen.commands import ExistingFile, PictureSource
+from mmgen.cli._options import LARGEST_SEED, Code
 from mmgen.core.errors import UsageError
 from mmgen.settings.registry import insert_member_names
 
 __all__ = ["Command", "build_command", "escape_markup", "hide_switch_types"]
-
-T = TypeVar("T")
 
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
 """Placeholders of values in help, by type, for options without one of their own; a switch has none."""
@@ -28,12 +23,7 @@ _DESCRIPTION = "WORDS"
 
 
 class Command(TyperCommand):
-    """Command that refuses an empty argument, as ``-o "$OUT"`` gives if the variable is unset.
-
-    If an argument is missing, the others are checked first (:class:`EarlyCheck`).
-    """
-
-    early_checks: Mapping[str, EarlyCheck] = MappingProxyType({})
+    """Command that refuses an empty word, as an unset variable gives in ``-o "$OUT"``, and an option given twice."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return hide_switch_types(super().get_params(ctx))
@@ -44,75 +34,19 @@ class Command(TyperCommand):
         return ["[OPTIONS]", *(one.metavar if one.required else f"[{one.metavar}]" for one in arguments)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if ctx.resilient_parsing:  # completion asks with words that are not typed yet
-            return super().parse_args(ctx, args)
-        self._check_no_empty_argument(str(ctx.command_path), args)
-        self._check_single_values(args)
-        typed = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except typer.TyperException as error:
-            if ctx.parent is None:  # a command of an experiment file, whose input files do not exist yet
-                raise
-            arguments = [one for one in self.params if one.param_type_name == "argument"]
-            missing = getattr(error, "param", None)
-            for parameter, word in zip(arguments, typed, strict=False):
-                if missing not in arguments or word.startswith("-"):
-                    break
-                if parameter.name in self.early_checks:
-                    self.early_checks[parameter.name].check(word)
-            if isinstance(option := getattr(error, "option_name", None), str):
-                known = {name for one in self.params for name in one.opts}
-                if suggestion := suggest_option(ctx.command_path.split()[1], option, known):
-                    ctx.fail(suggestion)
-            suggestion = suggest_command(str(self.name), typed, str(missing.metavar) if missing in arguments else "")
-            suggestion = suggestion or (
-                suggest_quotes(typed) if "extra argument" in str(error) and self._has_option("--given") else ""
-            )
-            if suggestion:
-                ctx.fail(suggestion)
-            raise
+        if not ctx.resilient_parsing:  # completion asks with words that are not typed yet
+            values, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            for parameter in order:
+                self._check_words(parameter, values[parameter.name], order.count(parameter))
+        return super().parse_args(ctx, args)
 
-    def _has_option(self, option: str) -> bool:
-        return any(option in one.opts for one in self.params)
-
-    def _check_no_empty_argument(self, command_path: str, args: list[str]) -> None:
-        options = {name: one for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
-        for previous, word in zip(["", *args], args, strict=False):
-            name, equals, value = word.partition("=")
-            if word and (value or not equals or name not in options):
-                continue
-            option = name if word else previous if previous in options else ""
-            if not option:
-                raise UsageError(
-                    f"{command_path.removeprefix('mmgen ')} got an empty argument, as from an unset variable; set the "
-                    "variable, or leave the argument out"
-                )
-            if options[option].metavar != _DESCRIPTION:
-                raise UsageError(
-                    f"{option} got an empty value, expected {options[option].metavar}; give one, or leave the option "
-                    "out"
-                )
-
-    def _check_single_values(self, args: list[str]) -> None:
-        """Refuse two values for an option that takes one; the parser would silently use the last."""
-        options = {name: one for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
-        values: dict[Any, str] = {}
-        words = iter(args)
-        for word in words:
-            if word == "--":
-                return
-            name, equals, value = word.partition("=")
-            if not word.startswith("--") and word[:2] in options:
-                name, equals, value = word[:2], word[2:], word[2:]
-            if name not in options:
-                continue
-            value = value if equals else next(words, "")
-            option = options[name]
-            if not option.multiple and values.setdefault(option.name, value) != value:
-                raise UsageError(
-                    f"{name} got {values[option.name]} and {value}, expected one {option.metavar}; leave one out"
-                )
+    @staticmethod
+    def _check_words(parameter: Any, value: Any, count: int) -> None:
+        name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
+        if "" in (value if isinstance(value, list | tuple) else [value]) and parameter.metavar != _DESCRIPTION:
+            raise UsageError(f"{name} got an empty value, as from an unset variable; give one, or leave it out")
+        if count > 1 and parameter.param_type_name == "option" and not parameter.multiple and not parameter.is_flag:
+            raise UsageError(f"{name} is given {count} times, expected once; leave one out")
 
 
 def build_command(name: str, function: Callable[..., Any], command_class: type[Command] = Command) -> Any:
@@ -120,7 +54,6 @@ def build_command(name: str, function: Callable[..., Any], command_class: type[C
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(name=name, cls=command_class)(_add_code_option(function))
     loaded: Any = typer.main.get_command(single)
-    loaded.early_checks = _annotation_marks(function, EarlyCheck)
     parameters: list[Any] = loaded.params
     for parameter in parameters:
         if getattr(parameter, "help", None):
@@ -131,8 +64,7 @@ def build_command(name: str, function: Callable[..., Any], command_class: type[C
 
 
 def _add_code_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a command's function: add the option ``--code``, and check that input files exist before the call."""
-    files, sources = _annotation_marks(function, ExistingFile), _annotation_marks(function, PictureSource)
+    """Wrap a command's function: add the option ``--code``."""
 
     @functools.wraps(function)
     def command(*, code: list[Path] | None = None, **options: Any) -> Any:
@@ -141,10 +73,6 @@ def _add_code_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
             for path in code:
                 add_code(path)
-        for name, reads in files.items():
-            check_input_exists(reads, options[name])
-        for name in sources:
-            check_source_exists(options[name])
         return function(**options)
 
     signature = inspect.signature(function)
@@ -154,16 +82,6 @@ def _add_code_option(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     command.__annotations__ = {**function.__annotations__, "code": Code}
     return command
-
-
-def _annotation_marks(function: Callable[..., Any], mark_class: type[T]) -> dict[str, T]:
-    """Return the instances of ``mark_class`` in the annotations of a function's parameters, by parameter name."""
-    return {
-        name: mark
-        for name, hint in get_type_hints(function, include_extras=True).items()
-        for mark in getattr(hint, "__metadata__", ())
-        if isinstance(mark, mark_class)
-    }
 
 
 def escape_markup(command: Any) -> Any:

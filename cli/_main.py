@@ -41,20 +41,6 @@ _GROUPS = {
 }
 """Groups of commands in the overview, in its order; other commands follow in alphabetical order."""
 
-_SYNONYMS = {
-    "data": "make-data",
-    "draw": "sample",
-    "evaluate": "eval",
-    "fit": "fit-aggregate",
-    "generate": "sample",
-    "help": "--help",
-    "info": "show",
-    "inspect": "show",
-    "test": "check",
-    "version": "--version",
-}
-"""Commands, or options of the program, by their names elsewhere."""
-
 
 def _command_function_name(command: str) -> str:
     return f"{command.replace('-', '_')}_command"
@@ -123,10 +109,7 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name not in command_names() and not name.startswith("-") and not ctx.resilient_parsing:
-            meant = _SYNONYMS.get(name.lower())
-            ctx.fail(
-                format_unknown_name("command", name, command_names(), suggestion=meant, list_command="mmgen --help")
-            )
+            ctx.fail(format_unknown_name("command", name, command_names(), list_command="mmgen --help"))
         return super().resolve_command(ctx, args)
 
 

@@ -5,6 +5,7 @@ The options come from the member's settings: names, types, ranges, defaults and 
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, replace
 from itertools import pairwise
@@ -15,13 +16,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._commands import Command, build_command, escape_markup, hide_switch_types
-from mmgen.cli._mistakes import suggest_recipe
 from mmgen.cli._parameters import FieldOption, build_field_option
-from mmgen.commands import CommaSeparated, OptionName, StageField
+from mmgen.commands import StageField
 from mmgen.core.errors import MmgenError, UsageError
-from mmgen.settings.kinds import Range
+from mmgen.settings.kinds import Option, Range
 from mmgen.settings.registry import BUILT_IN, Registry, add_code, registry_of
-from mmgen.settings.switches import Positional, Switches
 
 if TYPE_CHECKING:
     from mmgen.settings.settings_table import Setting
@@ -74,9 +73,10 @@ class MemberCommands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing:
-            if self.registry.noun == "recipe" and (suggestion := suggest_recipe(args[0])):
-                raise UsageError(suggestion)
-            raise UsageError(self.registry.format_unknown(args[0]))
+            own = (
+                f"; your own pictures: mmgen make-data folder {shlex.quote(args[0])}" if Path(args[0]).exists() else ""
+            )
+            raise UsageError(self.registry.format_unknown(args[0]) + own)
         return super().resolve_command(ctx, args)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -224,35 +224,34 @@ def build_options(schema: Any, panel: str, reserved: frozenset[str] = frozenset(
     for name, field in schema.model_fields.items():
         if name not in settings:
             continue
-        switches = next((one for one in field.metadata if isinstance(one, Switches)), None)
-        if switches is not None:
-            options += _build_switches(name, field, switches, panel)
+        typed = next((one for one in field.metadata if isinstance(one, Option)), Option())
+        if typed.switches:
+            options += _build_switches(name, field, typed, panel)
         else:
-            options.append(_build_option(name, field, settings[name], panel))
+            options.append(_build_option(name, field, typed, settings[name], panel))
     return [one for one in options if one.name not in reserved]
 
 
-def _build_option(name: str, field: Any, setting: "Setting", panel: str) -> FieldOption:
+def _build_option(name: str, field: Any, typed: Option, setting: "Setting", panel: str) -> FieldOption:
     """Build the option of a field; a value that is no number, word or list is parsed as in ``--set``."""
-    positional = next((one for one in field.metadata if isinstance(one, Positional)), None)
     stage_field = StageField(name, field.annotation, setting.about, None, setting.default, Range())
     values = {type(value) for leaf in stage_field.leaf_types if get_origin(leaf) is Literal for value in get_args(leaf)}
     bounds = setting.kind.removesuffix(" or none")
     parse: Callable[[Any], Any] | None = None
-    if positional is not None:
+    if typed.positional:
         default = MISSING if field.is_required() else None
-        stage_field = replace(stage_field, hint=Annotated[field.annotation, positional], default=default)
+        stage_field = replace(stage_field, hint=Annotated[field.annotation, typed], default=default)
     elif stage_field.leaf_types == [bool]:
         stage_field = replace(stage_field, default=field.default, default_words="")
     elif stage_field.takes_several:
         words = ",".join(map(str, field.default)) if isinstance(field.default, tuple | list) else setting.default
-        stage_field = replace(stage_field, hint=Annotated[field.annotation, CommaSeparated()], default_words=words)
+        stage_field = replace(stage_field, hint=Annotated[field.annotation, Option(commas=True)], default_words=words)
     elif len(values) == 1 and len(stage_field.leaf_types) == 1:
         stage_field = replace(
             stage_field, hint=values.pop(), about=f"{stage_field.about.removesuffix('.')} ({bounds})."
         )
     elif stage_field.leaf_types not in ([int], [float], [str], [Path]):
-        stage_field = replace(stage_field, hint=Annotated[field.annotation, OptionName(metavar="VALUE")])
+        stage_field = replace(stage_field, hint=Annotated[field.annotation, Option(metavar="VALUE")])
         parse = functools.partial(_parse_like_set, name)
     elif stage_field.leaf_types in ([int], [float]) and "," in bounds:
         stage_field = replace(
@@ -262,22 +261,22 @@ def _build_option(name: str, field: Any, setting: "Setting", panel: str) -> Fiel
     return replace(option, parameter=option.parameter.replace(name=f"own_{name}"), read=parse or option.read)
 
 
-def _build_switches(name: str, field: Any, switches: "Switches", panel: str) -> Iterator[FieldOption]:
+def _build_switches(name: str, field: Any, typed: Option, panel: str) -> Iterator[FieldOption]:
     """Build the options without a value, each of which sets a field to one of its values."""
     from pydantic import TypeAdapter, ValidationError
 
-    for number, switch in enumerate(switches.members):
+    for number, (switch, (value, help_text)) in enumerate(typed.switches.items()):
         is_allowed = True
         try:
-            TypeAdapter(field.annotation).validate_python(switch.value, strict=True)
+            TypeAdapter(field.annotation).validate_python(value, strict=True)
         except ValidationError:
             is_allowed = False
-        about = f"{switch.about} The default." if field.default == switch.value else switch.about
-        option = typer.Option(switch.name, help=about, rich_help_panel=panel, hidden=not is_allowed)
+        about = f"{help_text} The default." if field.default == value else help_text
+        option = typer.Option(switch, help=about, rich_help_panel=panel, hidden=not is_allowed)
         parameter = inspect.Parameter(
             f"own_{name}_{number}", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
         )
-        yield FieldOption(switch.name, name, parameter, functools.partial(_value_of_switch, switch.value), is_allowed)
+        yield FieldOption(switch, name, parameter, functools.partial(_value_of_switch, value), is_allowed)
 
 
 def _value_of_switch(value: Any, _: bool) -> Any:

@@ -1,30 +1,33 @@
 """Options and arguments of several commands."""
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from mmgen.cli._streams import read_stdin
-from mmgen.commands import ExistingFile, FileFinder
 from mmgen.core.errors import MmgenError, UsageError, clip, reason_of
 from mmgen.core.processes import MOST
+from mmgen.settings.kinds import FileFinder
+from mmgen.settings.registry import Registry, list_registries, registry_of
 
 __all__ = [
     "LARGEST_SEED",
     "Code",
-    "EarlyCheck",
+    "Completion",
     "Seed",
-    "check_input_exists",
-    "check_source_exists",
     "command_line",
+    "complete_kinds",
+    "complete_members",
+    "complete_names_of_kind",
+    "complete_presets",
+    "complete_tables",
+    "complete_words",
     "jobs_option",
     "output_option",
     "read_input_paths",
@@ -35,17 +38,6 @@ __all__ = [
     "typed_arguments",
     "use_arguments",
 ]
-
-
-@dataclass(frozen=True)
-class EarlyCheck:
-    """Annotation of an argument whose value is checked even if another argument is missing.
-
-    Attributes:
-        check: Function of the value that raises an error if it is wrong.
-    """
-
-    check: Callable[[str], object]
 
 
 def output_option(default: str) -> Any:
@@ -196,46 +188,86 @@ def _quote_and_join(lines: Sequence[str]) -> str:
 
 def _existing_path(text: str, kind: str) -> Path:
     path = Path(text)
-    _check_exists(path, kind)
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        raise MmgenError(f"there is no {kind} at {path}: check the path, or make it with the command before") from None
+    except (OSError, ValueError) as error:
+        raise MmgenError(f"cannot read the {kind} {str(path)!r}: {reason_of(error)}; check the path") from None
     if not path.is_dir():
         return path
     from mmgen.artifacts.files import find_main_exported_file
 
     found = find_main_exported_file(path, kind)
     if found == path:
-        from mmgen.cli._mistakes import suggest_file_in_folder
-
-        raise MmgenError(suggest_file_in_folder(path, kind))
+        own = (
+            f"; of your own pictures mmgen make-data folder {shlex.quote(text)} makes one" if kind == "dataset" else ""
+        )
+        raise MmgenError(f"{path} is a folder, expected a {kind}; name a file{own}")
     # mmgen.load takes the folder, and files made from it lie beside it. Nothing can lie beside ".".
     return path if kind == "model or aggregate" and path.name else found
 
 
-def _check_exists(path: Path, kind: str, advice: str = ExistingFile("file").makes) -> None:
+Completion = Callable[[str], list[str]]
+
+
+def _filter_by_prefix(names: list[str], prefix: str) -> list[str]:
+    return [name for name in names if name.startswith(prefix)]
+
+
+def complete_words(*names: str) -> Completion:
+    """Return a completion function that offers these words."""
+
+    def complete(incomplete: str) -> list[str]:
+        return _filter_by_prefix(list(names), incomplete)
+
+    return complete
+
+
+def _member_names(registry: "Registry[object]") -> list[str]:
     try:
-        os.stat(path)
-    except FileNotFoundError:
-        raise MmgenError(f"there is no {kind} at {path}: check the path{advice}") from None
-    except (OSError, ValueError) as error:
-        raise MmgenError(f"cannot read the {kind} {str(path)!r}: {reason_of(error)}; check the path") from None
+        return registry.names()
+    except MmgenError:  # a broken file in MMGEN_CODE, which the command itself reports
+        return []
 
 
-def check_input_exists(mark: ExistingFile, value: str | Path | list[Path] | None) -> None:
-    """Refuse an option's input file that does not exist, before the command begins; ``-`` may mean stdin."""
-    for path in value if isinstance(value, list) else [value]:
-        if path is not None and not (mark.piped and str(path) == "-"):
-            _check_exists(Path(path), mark.content, mark.makes)
+def complete_members(package: str, *extra_words: str) -> Completion:
+    """Return a completion function that offers a package's members, plug-ins among them, and ``extra_words``."""
+
+    def complete(incomplete: str) -> list[str]:
+        return _filter_by_prefix([*extra_words, *_member_names(registry_of(package))], incomplete)
+
+    return complete
 
 
-_FILE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".h5", ".hdf5")
-"""Endings of files; other words with a dot may be names of modalities."""
+def complete_presets(incomplete: str) -> list[str]:
+    """Return the full names of presets that begin with ``incomplete``."""
+    from mmgen.settings.presets import preset_names
+
+    return _filter_by_prefix(preset_names(), incomplete)
 
 
-def check_source_exists(value: str | None) -> None:
-    """Refuse a missing file in ``--from``, whose value may be a modality, a file, or MODALITY=FILE."""
-    text = str(value or "")
-    name, equals, file = text.partition("=")
-    is_assignment = equals and re.fullmatch(r"[A-Za-z][\w.-]*", name)
-    if (is_assignment or text.lower().endswith(_FILE_ENDINGS)) and not os.path.exists(text):
-        _check_exists(
-            Path(file if is_assignment else text), "picture", "; name a picture, or an HDF5 file (.h5) of images"
-        )
+def complete_tables(incomplete: str) -> list[str]:
+    """Return the names of reproducible tables that begin with ``incomplete``, each once."""
+    from mmgen.experiments import experiment_names
+
+    return _filter_by_prefix(list(dict.fromkeys(name.split("/")[0] for name in experiment_names())), incomplete)
+
+
+def _names_by_kind() -> "dict[str, list[str]]":
+    """Return the names of members and presets by kind, such as "objective" or "preset"."""
+    from mmgen.settings.presets import preset_names
+
+    return {registry.noun.replace(" ", "-"): _member_names(registry) for registry in list_registries()} | {
+        "preset": preset_names()
+    }
+
+
+def complete_kinds(incomplete: str) -> list[str]:
+    """Return the kinds of ``mmgen list`` that begin with ``incomplete``."""
+    return _filter_by_prefix(list(_names_by_kind()), incomplete)
+
+
+def complete_names_of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the members that begin with ``incomplete``, of the kind in the argument before."""
+    return _filter_by_prefix(_names_by_kind().get(str(ctx.params.get("kind") or "").removesuffix("s"), []), incomplete)

@@ -11,30 +11,20 @@ from typing import Annotated, Any
 
 import typer
 
-from mmgen.cli._completion import complete_members, complete_presets, complete_words
 from mmgen.cli._console import CONSOLE, print_result
-from mmgen.cli._options import EarlyCheck, command_line, read_path, read_paths
-from mmgen.cli._repeats import Seeds, repeat_stage
-from mmgen.commands import (
-    Assignments,
-    CommaSeparated,
-    Completions,
-    ExistingFile,
-    Input,
-    MemberOf,
-    MemberSettings,
-    OptionName,
-    PictureSource,
-    Stage,
-    StageField,
-    Training,
-    fields_of,
-    option_names,
+from mmgen.cli._options import (
+    command_line,
+    complete_members,
+    complete_presets,
+    complete_words,
+    read_path,
+    read_paths,
 )
+from mmgen.cli._repeats import Seeds, repeat_stage
+from mmgen.commands import Stage, StageField, Training, fields_of, option_names
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import split_list
-from mmgen.settings.registry import registry_of
-from mmgen.settings.switches import Positional
+from mmgen.settings.kinds import MemberOf
 
 __all__ = ["FieldOption", "build_field_option", "build_stage_options", "member_package", "stage_function"]
 
@@ -68,7 +58,6 @@ def stage_function(stage: type[Stage[Any]], print_stage: Callable[..., None] | N
     """
     options = build_stage_options(stage)
     print_stage = print_stage or _run_and_print_path
-    member = next((field for field in fields_of(stage) if field.annotation(MemberSettings)), None)
 
     @functools.wraps(print_stage)
     def run(
@@ -79,8 +68,8 @@ def stage_function(stage: type[Stage[Any]], print_stage: Callable[..., None] | N
     ) -> None:
         def read(typed: Mapping[str, Any]) -> Stage[Any]:
             fields = {one.field: one.read(value) for one in options if (value := typed[one.field]) not in (None, [])}
-            if member is not None:
-                fields[member.name] = _merge_member_settings(member_settings, fields.get(member.name, {}))
+            if member := stage.member_settings:
+                fields[member] = _merge_member_settings(member_settings, fields.get(member, {}))
             return stage(**fields, progress=CONSOLE)
 
         values |= {option.parameter.name: name for option, name in zip(options, names, strict=False)}
@@ -112,7 +101,7 @@ def _merge_member_settings(
 
 def member_package(stage: type[Stage[Any]]) -> str:
     """Return the package of the members that a stage's first argument names; "" if it names none."""
-    if not any(field.annotation(MemberSettings) for field in fields_of(stage)):
+    if not stage.member_settings:
         return ""
     return next(mark.room for field in fields_of(stage) if (mark := field.annotation(MemberOf)))
 
@@ -129,79 +118,56 @@ def build_stage_options(stage: type[Stage[Any]]) -> list[FieldOption]:
 
 def build_field_option(field: StageField, panel: str | None = None) -> FieldOption:
     """Build the option or argument that sets a field."""
-    value_type, several = _value_type(field), field.takes_several and not field.annotation(CommaSeparated)
-    if field.annotation(Assignments):
-        value_type, several = str, True
+    value_type, several = _value_type(field), field.is_assignments or (field.takes_several and not field.option.commas)
     annotation: Any = list[value_type] if several else value_type  # type: ignore[valid-type]  # read by typer alone
     default = inspect.Parameter.empty if field.default is MISSING else field.default
     name = option_names(field)[0]
     is_negated = default is True and "/" not in name
     if is_negated:
-        default = False
+        default, name = False, f"--no-{name.removeprefix('--')}"
     if default in (None, ()) or (several and default is not inspect.Parameter.empty):
         annotation, default = annotation | None, None
-    if field.is_positional:
-        info, marks = _build_argument(field)
-        name = info.metavar
-    else:
-        name = f"--no-{name.removeprefix('--')}" if is_negated else name
-        info, marks = _build_option(field, value_type, name, panel)
-    annotated = Annotated[annotation, info, *marks]
-    parameter = inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotated)
-    return FieldOption(name, field.name, parameter, operator.not_ if is_negated else _value_parser(field))
+    info = _build_argument(field) if field.is_positional else _build_option(field, value_type, name, panel)
+    parameter = inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info]
+    )
+    shown = info.metavar if field.is_positional else name
+    return FieldOption(shown, field.name, parameter, operator.not_ if is_negated else _value_parser(field))
 
 
 def _value_type(field: StageField) -> Any:
     """Return the type to which typer converts a value of this field."""
     leaves = field.leaf_types
-    if field.annotation(CommaSeparated) or field.annotation(Assignments):
-        return str
-    if field.annotation(Input):  # may be - for stdin
+    if field.option.commas or field.is_assignments or field.input_file:  # a file may be - for stdin
         return str
     if Path in leaves:
-        return str if (reads := field.annotation(ExistingFile)) and reads.piped else Path
+        return Path
     return next((kind for kind in (bool, float, int) if leaves == [kind]), str)
 
 
-def _build_argument(field: StageField) -> tuple[Any, list[Any]]:
-    """Build an argument, and the marks for its annotation."""
-    source, room = field.annotation(Input), field.annotation(MemberOf)
-    if source is None:
-        named = field.annotation(Positional) or field.annotation(OptionName)
-        metavar = (named.metavar if named else "") or field.name.upper()
-        argument = typer.Argument(
-            metavar=metavar, show_default=False, help=field.about, autocompletion=_field_completion(field)
-        )
-        return argument, [EarlyCheck(registry_of(room.room).describe)] if room else []
-    end = "reads paths from stdin" if field.takes_several else "reads its path from stdin"
-    argument = typer.Argument(
-        metavar=source.metavar, show_default=False, help=f"{field.about.removesuffix('.')}; '-' {end}."
-    )
-    return argument, [] if field.takes_several else [EarlyCheck(functools.partial(_check_path_exists, source.content))]
+def _build_argument(field: StageField) -> Any:
+    about, metavar = field.about, field.option.metavar or field.name.upper()
+    if field.input_file:
+        end = "reads paths from stdin" if field.takes_several else "reads its path from stdin"
+        about, metavar = f"{about.removesuffix('.')}; '-' {end}.", field.option.metavar or "FILE"
+    completion = _field_completion(field)
+    return typer.Argument(metavar=metavar, show_default=False, help=about, autocompletion=completion)
 
 
-def _check_path_exists(kind: str, text: str) -> None:
-    if text != "-":
-        read_path(text, kind)
-
-
-def _build_option(field: StageField, value_type: Any, name: str, panel: str | None) -> tuple[Any, list[Any]]:
-    """Build an option, and the marks for its annotation."""
-    named, reads = field.annotation(OptionName) or OptionName(), field.annotation(ExistingFile)
-    is_number = value_type in (int, float)
-    option = typer.Option(
+def _build_option(field: StageField, value_type: Any, name: str, panel: str | None) -> Any:
+    is_number, typed = value_type in (int, float), field.option
+    metavar = typed.metavar or ("LIST" if typed.commas else "FILE" if field.input_file else None)
+    return typer.Option(
         name,
         *option_names(field)[1:],
         rich_help_panel=panel,
-        metavar=named.metavar or ("LIST" if field.annotation(CommaSeparated) else None),
+        metavar=metavar,
         help=_field_help(field),
-        hidden=named.hidden,
         show_default=field.default_words or field.default not in (None, (), ""),
         autocompletion=_field_completion(field),
         min=field.range.least if is_number else None,
         max=field.range.most if is_number else None,
     )
-    return option, [mark for mark in (field.annotation(PictureSource), reads) if mark]
 
 
 def _field_help(field: StageField) -> str:
@@ -211,38 +177,33 @@ def _field_help(field: StageField) -> str:
 
 
 def _field_completion(field: StageField) -> Any:
-    room, fixed = field.annotation(MemberOf), field.annotation(Completions)
-    if room is not None:
+    if room := field.annotation(MemberOf):
         return complete_members(room.room, *room.further)
-    if fixed is not None or field.choices:
-        return complete_words(*(fixed.words if fixed else field.choices))
+    if words := field.option.words or field.choices:
+        return complete_words(*words)
     return complete_presets if field.name == "preset" else None
 
 
 def _value_parser(field: StageField) -> Callable[[Any], Any]:
     """Return the function that converts the value from typer to the field's value."""
-    source, reads, commas = field.annotation(Input), field.annotation(ExistingFile), field.annotation(CommaSeparated)
-    if source is not None and field.takes_several:
-        return functools.partial(read_paths, kind=source.content, folders=source.folders)
-    kind = source.content if source else reads.content if reads else ""
-    if kind and field.takes_several:
-        return lambda texts: [read_path(str(text), kind) for text in texts]
-    if kind:
-        return lambda text: read_path(str(text), kind)
-    if commas is not None:
-        return functools.partial(_split_commas, field, commas.none)
-    if field.annotation(Assignments):
-        return _parse_assignments
-    return lambda value: value
+    if source := field.input_file:
+        if field.takes_several:
+            return functools.partial(read_paths, kind=source.content, folders=source.folders)
+        return functools.partial(read_path, kind=source.content)
+    if field.option.commas:
+        return functools.partial(_split_commas, field)
+    return _parse_assignments if field.is_assignments else lambda value: value
 
 
-def _split_commas(field: StageField, empty_word: str, text: str) -> list[Any]:
-    if text == empty_word:
+def _split_commas(field: StageField, text: str) -> list[Any]:
+    nothing = field.option.nothing
+    if text == nothing:
         return []
+    parts = split_list(text)
     if field.leaf_types != [int]:
-        return [part for part in split_list(text) if part or not empty_word]
+        return [part for part in parts if part or not nothing]
     try:
-        return [int(part) for part in split_list(text)]
+        return [int(part) for part in parts]
     except ValueError:
         raise UsageError(
             f"{option_names(field)[0]} got '{text}', expected numbers with commas between, for example 0,1,2"

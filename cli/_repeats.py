@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._options import read_input_paths, typed_arguments, use_arguments
-from mmgen.commands import Input, Stage, StageField, fields_of, option_names
+from mmgen.commands import Stage, StageField, fields_of, option_names
 from mmgen.core.errors import UsageError
 
 __all__ = ["Seeds", "repeat_stage"]
@@ -43,7 +43,8 @@ def repeat_stage(
         UsageError: Options are not for several runs; before the first run.
     """
     words = typed_arguments()
-    source = next((field for field in fields_of(stage) if field.annotation(Input) and not field.takes_several), None)
+    inputs = [field for field in fields_of(stage) if field.is_positional and field.input_file]
+    source = next((field for field in inputs if not field.takes_several), None)
     paths = _piped_paths(source, values)
     if not paths and seeds is None:
         yield read(values)
@@ -68,7 +69,7 @@ def _piped_paths(source: StageField | None, values: Mapping[str, Any]) -> list[s
     """Return the paths on stdin if they take the place of the input ``source``; [] if they do not."""
     if source is None or values.get(source.name) != "-":
         return []
-    mark = source.annotation(Input)
+    mark = source.input_file
     assert mark is not None
     return read_input_paths(mark.content)
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from mmgen.cli._completion import complete_kinds, complete_names_of_kind
 from mmgen.cli._console import print_result, print_result_lines, print_result_table, say
+from mmgen.cli._options import complete_kinds, complete_names_of_kind
 
 __all__ = ["list_command"]
 

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._completion import complete_tables, complete_words
 from mmgen.cli._console import follow, print_result, print_table, say
 from mmgen.cli._folders import create_output_folder
-from mmgen.cli._options import command_line, jobs_option, output_option, read_path, seed_option
+from mmgen.cli._options import (
+    command_line,
+    complete_tables,
+    complete_words,
+    jobs_option,
+    output_option,
+    read_path,
+    seed_option,
+)
 from mmgen.core.errors import MmgenError, UsageError
 
 if TYPE_CHECKING:

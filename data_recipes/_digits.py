@@ -17,7 +17,7 @@ from mmgen.data_recipes._render import binarise, pack_bits, resize_digits
 from mmgen.data_recipes._sources import CollectionName, Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, official_scheme, split_by_group
 from mmgen.data_recipes._streams import stream_keys
-from mmgen.settings.switches import Switch, Switches
+from mmgen.settings.kinds import Option
 
 __all__ = [
     "INK",
@@ -34,12 +34,12 @@ __all__ = [
 Vocabulary = dict[str, list[str]]
 """Values of each attribute, by the attribute's name, both in order."""
 
-INK = Switches(
-    (
-        Switch("--binarise", True, "Draw every pixel black or white, once, with its intensity as probability."),
-        Switch("--grey", False, "Keep grey levels."),
-        Switch("--dynamic", "dynamic", "Keep each pixel's probability of white, to be drawn anew in every view."),
-    )
+INK = Option(
+    switches={
+        "--binarise": (True, "Draw every pixel black or white, once, with its intensity as probability."),
+        "--grey": (False, "Keep grey levels."),
+        "--dynamic": ("dynamic", "Keep each pixel's probability of white, to be drawn anew in every view."),
+    }
 )
 """Options of the setting ``binarise``."""
 

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from mmgen.data_recipes._own._coco import CocoSource
 from mmgen.data_recipes._own._recipe import OwnRecipe
 from mmgen.data_recipes._own._source import Source
-from mmgen.settings.switches import Positional
+from mmgen.settings.kinds import Option
 
 __all__ = ["CocoCaptions"]
 
@@ -26,7 +26,7 @@ class CocoCaptions(OwnRecipe):
     has the training pictures, and the pictures of validation divided into val and test.
     """
 
-    coco: Annotated[Path, Field(exclude=True), Positional("COCO")]
+    coco: Annotated[Path, Field(exclude=True), Option(metavar="COCO", positional=True)]
     """Folder or zip of pictures, and of captions_train*.json and captions_val*.json."""
 
     train_annotations: Annotated[Path | None, Field(exclude=True)] = None

@@ -8,7 +8,7 @@ from pydantic import Field
 from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._own._recipe import SPLIT, OwnRecipe
 from mmgen.data_recipes._own._source import Source
-from mmgen.settings.switches import Positional
+from mmgen.settings.kinds import Option
 
 __all__ = ["Folder"]
 
@@ -16,7 +16,7 @@ __all__ = ["Folder"]
 class Folder(OwnRecipe):
     """Pictures with folders as classes (red/x.png), with metadata.csv, .jsonl or .parquet, or with both."""
 
-    pictures: Annotated[Path, Field(exclude=True), Positional("PICTURES")]
+    pictures: Annotated[Path, Field(exclude=True), Option(metavar="PICTURES", positional=True)]
     """Folder or zip of pictures."""
 
     metadata: Annotated[Path | None, Field(exclude=True)] = None

@@ -8,7 +8,7 @@ from pydantic import Field
 from mmgen.data_recipes._own._hub import HubSource
 from mmgen.data_recipes._own._recipe import OwnRecipe
 from mmgen.data_recipes._own._source import Source
-from mmgen.settings.switches import Positional
+from mmgen.settings.kinds import Option
 
 __all__ = ["Hub"]
 
@@ -16,7 +16,7 @@ __all__ = ["Hub"]
 class Hub(OwnRecipe):
     """Pictures and columns read by the library datasets (extra hub); no code of a dataset is run."""
 
-    dataset: Annotated[str, Field(exclude=True), Positional("NAME|DIR")]
+    dataset: Annotated[str, Field(exclude=True), Option(metavar="NAME|DIR", positional=True)]
     """Name on the hub (owner/name), or a folder, .parquet, .arrow or .tar on your disk."""
 
     subset: str | None = None

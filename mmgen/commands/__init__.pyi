@@ -1,19 +1,5 @@
 from ._base import Drawing as Drawing, Stage as Stage, Training as Training
 from ._environment import describe_environment as describe_environment
-from ._fields import (
-    Assignments as Assignments,
-    CommaSeparated as CommaSeparated,
-    Completions as Completions,
-    ExistingFile as ExistingFile,
-    Input as Input,
-    MemberOf as MemberOf,
-    MemberSettings as MemberSettings,
-    OptionName as OptionName,
-    PictureSource as PictureSource,
-    StageField as StageField,
-    fields_of as fields_of,
-    option_names as option_names,
-)
-from ._folders import FileFinder as FileFinder
+from ._fields import StageField as StageField, fields_of as fields_of, option_names as option_names
 from ._functions import make_function as make_function
 from ._members import source_file_of as source_file_of, stage_class as stage_class, stage_names as stage_names

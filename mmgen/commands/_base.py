@@ -7,14 +7,14 @@ The form, in ``mmgen/commands/draw_dice.py``, which is then ``mmgen draw-dice`` 
     class DrawDice(Stage["Throws"]):
         \"\"\"Throw dice of a model.\"\"\"
 
-        model: Annotated[File, Input("model")]
+        model: Annotated[File, InputFile("model")]
         \"\"\"Model file.\"\"\"
-        output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+        output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
         \"\"\"Where to write; named after the input by default.\"\"\"
         _: KW_ONLY
-        number: Annotated[Count, OptionName("-n")] = 16
+        number: Annotated[Count, Option("-n")] = 16
         \"\"\"Dice of each throw.\"\"\"
-        judge: Annotated[File | None, Reads("classifier")] = None
+        judge: Annotated[File | None, InputFile("classifier")] = None
         \"\"\"Classifier; found by itself if near.\"\"\"
         objective: Annotated[str | None, MemberOf("mmgen.objectives")] = None
         \"\"\"What is maximised: {mmgen.objectives}.\"\"\"
@@ -24,8 +24,8 @@ The form, in ``mmgen/commands/draw_dice.py``, which is then ``mmgen draw-dice`` 
 
             ...
 
-A field is an option of its name, an :class:`Input` is given by its place. Types, ranges (:class:`Range`) and docstrings
-hold for the command line and for Python alike. A field without a docstring whose name is one of
+A field is an option of its name, one without a default is given by its place. Types, ranges and docstrings hold for the
+command line and for Python alike. A field without a docstring whose name is one of
 :attr:`Stage.described_by` takes docstring and range from there: ``steps`` from ``TrainingSettings``. ``run`` makes the
 file and returns what Python users go on with; it never prints, talks through :attr:`Stage.watch`, and records
 ``command``, or :meth:`Stage.command_line` where nothing was typed. What a command prints is a function
@@ -41,13 +41,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from mmgen.commands._fields import Assignments, CommaSeparated, OptionName, fields_of, option_names
+from mmgen.commands._fields import fields_of, option_names
 from mmgen.commands._members import command_name
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import nested_items
 from mmgen.core.progress import Watch
 from mmgen.settings.declared import read_class_fields
-from mmgen.settings.kinds import Seed, path_of
+from mmgen.settings.kinds import Option, Seed, path_of
 
 __all__ = ["Completing", "Drawing", "Stage", "Training"]
 
@@ -62,6 +62,9 @@ class Stage(Generic[R]):
     """Settings classes that describe fields of the same names, each as ``room:Class``."""
     shows_described_defaults: ClassVar[bool] = False
     """Whether help shows the default of ``described_by`` where a field is None."""
+    member_settings: ClassVar[str] = ""
+    """Field with the settings of the member that the first field names, such as a recipe, each an option of its own;
+    such a stage has ``settings_names``, which returns their names."""
     not_recorded: ClassVar[frozenset[str]] = frozenset({"progress", "resume", "overwrite"})
     """Fields that do not change the result, and are left out of the recorded command."""
 
@@ -99,7 +102,7 @@ def _command_words(stage: Stage[Any]) -> Iterator[str]:
         value = getattr(stage, field.name)
         if field.name in stage.not_recorded or value is None or (not field.is_positional and value == field.default):
             continue
-        if field.annotation(Assignments):
+        if field.is_assignments:
             for name, one in nested_items(value):
                 if one is not None:
                     yield from ("--set", f"{name}={json.dumps(str(one) if isinstance(one, Path) else one)}")
@@ -109,8 +112,8 @@ def _command_words(stage: Stage[Any]) -> Iterator[str]:
         else:
             several = field.takes_several and isinstance(value, Sequence) and not isinstance(value, str)
             texts = [_format_value(one) for one in (value if several else [value])]
-            if commas := field.annotation(CommaSeparated):
-                texts = [",".join(texts) or commas.none]
+            if field.option.commas:
+                texts = [",".join(texts) or field.option.nothing]
             for text in texts:
                 yield from ([text] if field.is_positional else [option_names(field)[0], text])
 
@@ -123,7 +126,7 @@ def _format_value(value: Any) -> str:
 class Completing:
     """Base of the commands that draw from descriptions of which words may be left open."""
 
-    complete: Annotated[bool, OptionName("--complete/--no-complete")] = True
+    complete: Annotated[bool, Option("--complete/--no-complete")] = True
     """Draw the words that a description leaves open from training descriptions that agree with it, then z given all
     words; or let the posterior read descriptions with words left open."""
 
@@ -134,12 +137,12 @@ class Drawing(Stage[R]):
 
     overwrite: bool = False
     """Replace the file that is there, even one that mmgen did not make."""
-    guidance: Annotated[float | str, OptionName(metavar="W")] = "0"
+    guidance: Annotated[float | str, Option(metavar="W")] = "0"
     """Tilt the posterior by p(words | z)^W, the model's own reading of z. The higher W, such as 3, the closer pictures
     follow the description. 3:effective=100:candidates=65536 chooses from more candidates. cfg:0.5 is classifier-free
     guidance of a fitted rectified flow, without p(words | z). gradient:1 adds the gradient of log p(words | z) to the
     flow's path."""
-    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
+    device: Annotated[str, Option(metavar="NAME")] = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     seed: Seed = 0
     """All randomness comes from this number."""
@@ -154,11 +157,11 @@ class Training(Stage[R]):
     steps: int | None = None
     batch: int | None = None
     learning_rate: float | None = None
-    device: Annotated[str | None, OptionName(metavar="NAME")] = None
+    device: Annotated[str | None, Option(metavar="NAME")] = None
     precision: str | None = None
     seed: Seed | None = None
-    log_to: Annotated[Sequence[str] | None, OptionName(metavar="NAME")] = None
-    settings: Annotated[Mapping[str, Any] | None, Assignments(), OptionName(metavar="ROOM.KEY=VALUE")] = None
+    log_to: Annotated[Sequence[str] | None, Option(metavar="NAME")] = None
+    settings: Annotated[Mapping[str, Any] | None, Option("--set", metavar="ROOM.KEY=VALUE")] = None
     """Any other settings, over everything else: training.gradient_clip=5."""
     resume: bool = False
     """Insist on continuing a saved run (the same command again continues one if found)."""

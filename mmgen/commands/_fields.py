@@ -1,4 +1,4 @@
-"""Annotations of the fields of stages, from which help, pages and signatures are made."""
+"""The fields of stages, from which options, help, pages and signatures are made."""
 
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -8,111 +8,14 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from mmgen.commands._folders import FileFinder
 from mmgen.settings.declared import SourceField, read_class_fields, read_class_fields_in
-from mmgen.settings.kinds import Range
-from mmgen.settings.switches import Positional
+from mmgen.settings.kinds import InputFile, Option, Range
 
-__all__ = [
-    "Assignments",
-    "CommaSeparated",
-    "Input",
-    "MemberOf",
-    "MemberSettings",
-    "OptionName",
-    "ExistingFile",
-    "PictureSource",
-    "StageField",
-    "Completions",
-    "fields_of",
-    "option_names",
-]
+__all__ = ["StageField", "fields_of", "option_names"]
 
 T = TypeVar("T")
 
-
-@dataclass(frozen=True)
-class Input:
-    """Annotation of a field that takes existing files as positional arguments; ``-`` reads their paths from stdin.
-
-    Attributes:
-        content: Kind of the file, for messages ("dataset").
-        metavar: Its name in help.
-        folders: Function that returns the files for which a folder stands; None where folders are refused.
-    """
-
-    content: str
-    metavar: str = "FILE"
-    folders: FileFinder | None = None
-
-
-class OptionName:
-    """Annotation that gives an option another name than its field's: ``OptionName("--from", "-f")``.
-
-    Args:
-        names: As it is typed; a short one alone stands beside the field's name.
-        metavar: Name of the value in help.
-        default: The default in words, where the field's is None.
-        hidden: Whether help leaves it out.
-    """
-
-    def __init__(self, *names: str, metavar: str = "", default: str = "", hidden: bool = False) -> None:
-        self.names, self.metavar, self.default, self.hidden = names, metavar, default, hidden
-
-
-@dataclass(frozen=True)
-class ExistingFile:
-    """Annotation of an option whose value is a file that must exist.
-
-    Attributes:
-        content: Kind of the file, for messages.
-        makes: What makes one, as the end of a sentence.
-        piped: Whether ``-`` reads the path from stdin.
-    """
-
-    content: str
-    makes: str = ", or make it with the command before"
-    piped: bool = False
-
-
-class PictureSource:
-    """Annotation of an option whose value is a picture, a file of pictures, or names of image modalities."""
-
-
-class MemberOf:
-    """Annotation of a field whose value is a registered name, such as that of a metric, or a word in ``further``."""
-
-    def __init__(self, room: str, *further: str) -> None:
-        self.room, self.further = room, further
-
-
-class Completions:
-    """Annotation of a field with the words that shell completion offers."""
-
-    def __init__(self, *words: str) -> None:
-        self.words = words
-
-
-class CommaSeparated:
-    """Annotation of a field with several values that are typed as one word: ``a,b,c``.
-
-    Args:
-        none: The word for no value at all.
-    """
-
-    def __init__(self, none: str = "") -> None:
-        self.none = none
-
-
-class Assignments:
-    """Annotation of a field of ``--set KEY=VALUE`` options; in Python it is a mapping."""
-
-
-class MemberSettings(Assignments):
-    """Annotation of a field with the settings of a chosen member, such as a dataset recipe, each an option of its own.
-
-    The stage then has ``settings_names``, which returns their names.
-    """
+_PLAIN = Option()
 
 
 @dataclass(frozen=True)
@@ -144,7 +47,22 @@ class StageField:
     @property
     def is_positional(self) -> bool:
         """True for a positional argument, False for an option."""
-        return self.annotation(Input) is not None or self.annotation(Positional) is not None or self.default is MISSING
+        return self.option.positional or self.default is MISSING
+
+    @property
+    def option(self) -> Option:
+        """The way in which it is typed."""
+        return self.annotation(Option) or _PLAIN
+
+    @property
+    def input_file(self) -> InputFile | None:
+        """The kind of its existing file; None for other values."""
+        return self.annotation(InputFile)
+
+    @property
+    def is_assignments(self) -> bool:
+        """True for a mapping that is typed as several KEY=VALUE."""
+        return "--set" in self.option.names
 
     @property
     def leaf_types(self) -> list[Any]:
@@ -194,10 +112,7 @@ def _annotations(hint: Any) -> Iterator[Any]:
 
 def option_names(field: StageField) -> list[str]:
     """Return the names of a field's option, the long name first: ["--output", "-o"]."""
-    named = field.annotation(OptionName)
-    names = [*named.names] if named else []
-    if field.annotation(Assignments):
-        names = ["--set"]
+    names = [*field.option.names]
     if not any(name.startswith("--") for name in names):
         names = [f"--{field.name.replace('_', '-')}", *names]
     return names
@@ -228,7 +143,7 @@ def _make_field(
 ) -> StageField:
     described = None if declared else described
     marks = [*_annotations(hint)]
-    words = next((one.default for one in marks if isinstance(one, OptionName)), "")
+    words = next((one.default for one in marks if isinstance(one, Option)), "")
     if described and shows_defaults and field.default is None and described.default not in (None, ""):
         words = words or str(described.default)
     limits = next((one for one in marks if isinstance(one, Range)), None)

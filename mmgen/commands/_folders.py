@@ -1,15 +1,13 @@
 """Folders as arguments that stand for files in them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import LOG_ENDING
+from mmgen.settings.kinds import FileFinder
 
-__all__ = ["FileFinder", "expand_folders", "find_explored_files", "find_reported_files", "find_score_files"]
-
-FileFinder = Callable[[Path], list[Path]]
-"""Function that returns the files for which a folder stands; [] if it has none, or is no folder."""
+__all__ = ["expand_folders", "find_explored_files", "find_reported_files", "find_score_files"]
 
 _MOST = 1000
 """Names of a folder that are looked at."""

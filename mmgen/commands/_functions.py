@@ -6,7 +6,8 @@ from dataclasses import MISSING
 from typing import Any, ParamSpec, TypeVar, cast
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import MemberSettings, StageField, fields_of
+from mmgen.commands._fields import StageField, fields_of, option_names
+from mmgen.core.errors import MmgenError
 from mmgen.settings.arguments import check_arguments, unknown_argument_error
 from mmgen.settings.plugins import to_kebab_case
 from mmgen.settings.registry import insert_member_names
@@ -24,10 +25,10 @@ def make_function(stage: Callable[P, Stage[R]]) -> Callable[P, R]:
 
 def _build_function(stage: type[Stage[Any]]) -> Callable[..., Any]:
     """Build the function for a command, with signature and docstring."""
-    member_settings = next((field.name for field in fields_of(stage) if field.annotation(MemberSettings)), "")
+    member_settings = stage.member_settings
     known = {field.name for field in fields_of(stage)} - {member_settings}
 
-    def call(*arguments: Any, **keywords: Any) -> Any:
+    def run(*arguments: Any, **keywords: Any) -> Any:
         if not member_settings:
             return stage(*arguments, **keywords).run()
         settings = {name: keywords.pop(name) for name in [*keywords] if name not in known}
@@ -37,6 +38,13 @@ def _build_function(stage: type[Stage[Any]]) -> Callable[..., Any]:
             if name not in (names := instance.settings_names()):
                 raise unknown_argument_error(call, name, names)
         return instance.run()
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return run(*arguments, **keywords)
+        except MmgenError as error:
+            error.name_arguments(_arguments_by_option(stage))
+            raise
 
     name = to_kebab_case(stage.__name__).replace("-", "_")
     call.__name__ = call.__qualname__ = name
@@ -50,6 +58,18 @@ def _build_function(stage: type[Stage[Any]]) -> Callable[..., Any]:
         listed.append(inspect.Parameter(member_settings, inspect.Parameter.VAR_KEYWORD))
     call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # read by inspect
     return check_arguments(call)
+
+
+def _arguments_by_option(stage: type[Stage[Any]]) -> dict[str, str]:
+    """Return a function's arguments by the options of its command: {"--from": "source", "--no-complete": ...}."""
+    named = {}
+    for field in fields_of(stage):
+        on, _, off = option_names(field)[0].partition("/")
+        if bool not in field.leaf_types:
+            named[on] = field.name
+        else:
+            named |= {on: f"{field.name}=True", off or f"--no-{on.removeprefix('--')}": f"{field.name}=False"}
+    return named
 
 
 def _docstring(stage: type[Stage[Any]]) -> str:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import Assignments, Input, MemberOf, OptionName
 from mmgen.core.errors import UsageError
-from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
+from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Seed, path_of
 
 if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
@@ -33,32 +32,32 @@ class Baseline(Stage["Scores"]):
     a JSON line like that of mmgen eval --metric log-likelihood.
     """
 
-    dataset: Annotated[File, Input("dataset")]
+    dataset: Annotated[File, InputFile("dataset")]
     """Dataset file."""
-    method: Annotated[str, OptionName("-m"), MemberOf("mmgen.baselines")] = "logistic"
+    method: Annotated[str, Option("-m"), MemberOf("mmgen.baselines")] = "logistic"
     """How it is answered: {mmgen.baselines}."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; DATASET-METHOD.jsonl beside the dataset by default."""
     _: KW_ONLY
-    paired: Annotated[Sequence[float] | None, OptionName(metavar="SHARE", default="1")] = None
+    paired: Annotated[Sequence[float] | None, Option(metavar="SHARE", default="1")] = None
     """Share of the training images that come with their label, as of mmgen train; repeatable."""
     labelled: Sequence[Count] | None = None
     """So many labelled training images instead, as of mmgen train; repeatable."""
-    preset: Annotated[str | None, OptionName(metavar="NAME", default="wu/ and the dataset's recipe")] = None
+    preset: Annotated[str | None, Option(metavar="NAME", default="wu/ and the dataset's recipe")] = None
     """Joint model whose networks and training are used."""
-    settings: Annotated[Mapping[str, Any] | None, Assignments(), OptionName(metavar="KEY=VALUE")] = None
+    settings: Annotated[Mapping[str, Any] | None, Option("--set", metavar="KEY=VALUE")] = None
     """Any settings: ROOM.KEY over the preset, or a density's own."""
     steps: Count | None = None
     """Optimiser steps of networks."""
-    attribute: Annotated[str, OptionName(metavar="NAME")] = ""
+    attribute: Annotated[str, Option(metavar="NAME")] = ""
     """Attribute to predict, if there are several."""
-    modality: Annotated[str, OptionName(metavar="NAME")] = ""
+    modality: Annotated[str, Option(metavar="NAME")] = ""
     """Modality whose density is fitted."""
-    split: Annotated[str | None, OptionName(metavar="SCHEME")] = None
+    split: Annotated[str | None, Option(metavar="SCHEME")] = None
     """Split scheme, as of mmgen train."""
     overwrite: bool = False
     """Replace the file that is there."""
-    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
+    device: Annotated[str, Option(metavar="NAME")] = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     seed: Seed = 0
     """All randomness comes from this number."""

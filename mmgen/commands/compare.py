@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import Input, OptionName
 from mmgen.commands._folders import expand_folders, find_score_files
 from mmgen.core.errors import UsageError
-from mmgen.settings.kinds import File, paths_of
+from mmgen.settings.kinds import File, InputFile, Option, paths_of
 
 if TYPE_CHECKING:
     from mmgen.results.comparison import Comparison
@@ -26,10 +25,12 @@ class Compare(Stage["Comparison"]):
     leaves out 0.
     """
 
-    scores: Annotated[File | Sequence[File], Input("file of scores", metavar="SCORES...", folders=find_score_files)]
+    scores: Annotated[
+        File | Sequence[File], InputFile("file of scores", folders=find_score_files), Option(metavar="SCORES...")
+    ]
     """Files of mmgen eval and mmgen baseline (.jsonl), of any models and seeds, or a folder with these. Logs of
     training among them are left out."""
-    against: Annotated[str | None, OptionName(metavar="NAME")] = None
+    against: Annotated[str | None, Option(metavar="NAME")] = None
     """Row that the others are compared with: differences, paired over seeds, with their 95 % intervals."""
 
     def run(self, command: str = "") -> "Comparison":

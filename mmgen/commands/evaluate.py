@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mmgen.commands._base import Completing, Stage
-from mmgen.commands._fields import CommaSeparated, Completions, ExistingFile, Input, MemberOf, OptionName
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import split_list
-from mmgen.settings.kinds import File, FilePath, Range, Seed, path_of
+from mmgen.settings.kinds import File, FilePath, InputFile, MemberOf, Option, Range, Seed, path_of
 
 if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
@@ -34,55 +33,52 @@ class Evaluate(Completing, Stage["Scores"]):
     described_by: ClassVar[tuple[str, ...]] = (_SETTINGS,)
     shows_described_defaults: ClassVar[bool] = True
 
-    model: Annotated[File, Input("model or aggregate")]
+    model: Annotated[File, InputFile("model or aggregate")]
     """Model or aggregate."""
-    metric: Annotated[str | Sequence[str], OptionName("-m"), MemberOf("mmgen.metrics")] = ()
+    metric: Annotated[str | Sequence[str], Option("-m"), MemberOf("mmgen.metrics")] = ()
     """Metrics: {mmgen.metrics}; repeatable. By default correctness, with coverage and recall if attributes are given;
     retrieval if there are only captions."""
-    output: Annotated[
-        FilePath | None, OptionName("-o", metavar="FILE", default="NAME-scores.jsonl beside the model")
-    ] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="FILE", default="NAME-scores.jsonl beside the model")] = (
+        None
+    )
     """Where to write the scores, as JSON lines."""
     _: KW_ONLY
     posterior: Annotated[
         str | Sequence[str],
-        OptionName("-p", metavar="NAME"),
-        Completions("prior", "own", "aggregate", "true", "scan", "retrieval"),
+        Option("-p", metavar="NAME", words=("prior", "own", "aggregate", "true", "scan", "retrieval")),
     ] = ()
     """Posterior to draw z from: prior, own (the encoder's q(z | words)), true, aggregate or scan; or retrieval, a
     baseline of the training pictures that match the description best; repeatable. By default prior and own for a model,
     the fitted one for an aggregate."""
-    guidance: Annotated[float | str | Sequence[float | str], OptionName(metavar="LIST", default="0")] = 0.0
+    guidance: Annotated[float | str | Sequence[float | str], Option(metavar="LIST", default="0")] = 0.0
     """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
     of scores each; repeatable. 3:effective=100:candidates=65536 chooses from more candidates. cfg:0.5 is
     classifier-free guidance of a fitted rectified flow, without p(words | z). gradient:1 adds the gradient of
     log p(words | z) to the flow's path."""
     protocol: str | None = None
-    given_count: Annotated[Sequence[int] | None, CommaSeparated(), OptionName(default="all, and 1, 2 and 3 fewer")] = (
-        None
-    )
+    given_count: Annotated[Sequence[int] | None, Option(commas=True, default="all, and 1, 2 and 3 fewer")] = None
     """Numbers of attributes that queries give, such as 4,3; the others are left open."""
-    samples: Annotated[int | None, OptionName(metavar="K")] = None
+    samples: Annotated[int | None, Option(metavar="K")] = None
     proposal: str | None = None
-    text_samples: Annotated[int | None, Range(2), OptionName(metavar="K")] = None
-    text_proposal: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("aggregate")] = None
+    text_samples: Annotated[int | None, Range(2), Option(metavar="K")] = None
+    text_proposal: Annotated[File | None, InputFile("aggregate")] = None
     """A q(z | y) fitted to the same model, that log p(y) is drawn from as well."""
-    number: Annotated[int | None, Range(2), OptionName("-n")] = None
+    number: Annotated[int | None, Range(2), Option("-n")] = None
     encodings: int | None = None
-    factors: Annotated[Sequence[str] | None, OptionName("--factor", metavar="NAME")] = None
+    factors: Annotated[Sequence[str] | None, Option("--factor", metavar="NAME")] = None
     pool: int | None = None
     draws: int | None = None
     queries: int | None = None
-    split: Annotated[str | None, OptionName(metavar="SCHEME")] = None
+    split: Annotated[str | None, Option(metavar="SCHEME")] = None
     part: str | None = None
-    judge: Annotated[File | Sequence[File] | None, OptionName(metavar="FILE"), ExistingFile("classifier")] = None
+    judge: Annotated[File | Sequence[File] | None, InputFile("classifier")] = None
     """Classifier; found by itself if near. Repeatable: all judges look at the same pictures."""
-    dataset: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("dataset")] = None
+    dataset: Annotated[File | None, InputFile("dataset")] = None
     """Dataset; found by itself if near."""
     overwrite: bool = False
     """Replace the scores that are there."""
     precision: str = "auto"
-    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
+    device: Annotated[str, Option(metavar="NAME")] = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     seed: Seed = 0
 

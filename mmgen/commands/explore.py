@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from mmgen.commands._base import Drawing
-from mmgen.commands._fields import Input, OptionName
 from mmgen.commands._folders import expand_folders, find_explored_files
-from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of, paths_of
+from mmgen.settings.kinds import Count, File, FilePath, InputFile, Option, Range, optional_path, path_of, paths_of
 
 __all__ = ["Explore"]
 
@@ -23,20 +22,20 @@ class Explore(Drawing[Path]):
     network: open it from a disk, send it, or put it on a web site.
     """
 
-    files: Annotated[File | Sequence[File], Input("file", metavar="FILES...", folders=find_explored_files)]
+    files: Annotated[File | Sequence[File], InputFile("file", folders=find_explored_files), Option(metavar="FILES...")]
     """A model and its fitted posteriors, or a judge; or a folder with these, such as that of mmgen quickstart."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; explore.html by default."""
     _: KW_ONLY
-    title: Annotated[str, OptionName(metavar="TEXT")] = ""
+    title: Annotated[str, Option(metavar="TEXT")] = ""
     """Heading; names the data by default."""
-    number: Annotated[int, Range(1, 100), OptionName("-n")] = 6
+    number: Annotated[int, Range(1, 100), Option("-n")] = 6
     """Pictures of each description and posterior."""
-    dimensions: Annotated[Count | None, OptionName(default="16 at most")] = None
+    dimensions: Annotated[Count | None, Option(default="16 at most")] = None
     """Dimensions of z to traverse, the most informative first."""
-    max_size: Annotated[float, Range(0.1, 100), OptionName(metavar="MB")] = 3.0
+    max_size: Annotated[float, Range(0.1, 100), Option(metavar="MB")] = 3.0
     """Megabytes of the page at most."""
-    report: Annotated[FilePath | None, OptionName(metavar="PAGE", default="report.html beside it")] = None
+    report: Annotated[FilePath | None, Option(metavar="PAGE", default="report.html beside it")] = None
     """The page of mmgen report that it links to, which need not be there yet."""
 
     def run(self, command: str = "") -> Path:

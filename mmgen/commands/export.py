@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import ExistingFile, Input, OptionName
-from mmgen.settings.kinds import File, FilePath, Seed, optional_path, path_of
+from mmgen.settings.kinds import File, FilePath, InputFile, Option, Seed, optional_path, path_of
 
 __all__ = ["Export"]
 
@@ -20,16 +19,14 @@ class Export(Stage[Path]):
     mmgen sample DIR and mmgen.load(DIR) need no dataset. Unpack an archive first.
     """
 
-    model: Annotated[File, Input("model or aggregate")]
+    model: Annotated[File, InputFile("model or aggregate")]
     """Model or aggregate."""
-    output: Annotated[FilePath, OptionName(metavar="DIR")]
+    output: Annotated[FilePath, Option(metavar="DIR")]
     """Folder to make, or an archive: NAME.zip."""
     _: KW_ONLY
-    judge: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("classifier")] = None
+    judge: Annotated[File | None, InputFile("classifier")] = None
     """Classifier; found by itself if near."""
-    scores: Annotated[
-        File | None, OptionName(metavar="FILE", default="NAME-scores.jsonl"), ExistingFile("file of scores")
-    ] = None
+    scores: Annotated[File | None, Option(default="NAME-scores.jsonl"), InputFile("file of scores")] = None
     """Scores of mmgen eval, for the card, with their errors."""
     onnx: bool = False
     """Also write the decoder as ONNX, compared with PyTorch's (needs the extra onnx)."""

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mmgen.commands._base import Training
-from mmgen.commands._fields import Completions, ExistingFile, Input, MemberOf, OptionName
 from mmgen.core.errors import ArtifactError, UsageError
-from mmgen.settings.kinds import Count, File, FilePath, Seed, optional_path, path_of
+from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Seed, optional_path, path_of
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -38,39 +37,42 @@ class FitAggregate(Training["TrainedModel"]):
     captions are read whole, by a recurrent network that is fitted with the density.
     """
 
-    model: Annotated[File, Input("model")]
+    model: Annotated[File, InputFile("model")]
     """Model file."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; named after the model and the fit by default."""
     _: KW_ONLY
     given: Annotated[
         str | None,
-        OptionName(metavar="WHAT", default="text if the model generates text, else attributes"),
-        Completions("attributes", "text", "nothing"),
+        Option(
+            metavar="WHAT",
+            default="text if the model generates text, else attributes",
+            words=("attributes", "text", "nothing"),
+        ),
     ] = None
     """Condition of z: attributes (any subset may be unknown), text, other data by name, or nothing: p(z)."""
-    target: Annotated[str | None, MemberOf("mmgen.posteriors"), OptionName(metavar="NAME", default="aggregate")] = None
+    target: Annotated[str | None, MemberOf("mmgen.posteriors"), Option(metavar="NAME", default="aggregate")] = None
     """Target of the fit: {mmgen.posteriors}. true is p(words | z)^W p(z) (CK Eq. 3)."""
-    text_weight: Annotated[float | str | None, OptionName(metavar="W", default="training")] = None
+    text_weight: Annotated[float | str | None, Option(metavar="W", default="training")] = None
     """W of target true: a number, training (lambda / beta of the model), or 1: the exact p(z | words)."""
-    guidance: Annotated[float | str | None, OptionName(metavar="W")] = None
+    guidance: Annotated[float | str | None, Option(metavar="W")] = None
     """W of target guided, which it implies: q_agg(z | words) p(words | z)^W, fitted to chosen draws of q_agg."""
-    base: Annotated[File | None, OptionName("--from", metavar="FILE"), ExistingFile("aggregate", piped=True)] = None
+    base: Annotated[File | None, Option("--from", metavar="FILE"), InputFile("aggregate")] = None
     """The fit to start from: with guidance the fitted q_agg, with operators of SCAN the fitted SCAN. If left out, it is
     fitted first, beside the model."""
-    family: Annotated[str | None, MemberOf("mmgen.densities"), OptionName(default="realnvp, or as --from")] = None
+    family: Annotated[str | None, MemberOf("mmgen.densities"), Option(default="realnvp, or as --from")] = None
     """Density that is fitted: {mmgen.densities}."""
-    layers: Annotated[str | None, OptionName(metavar="WHICH", default="all"), Completions("all", "top")] = None
+    layers: Annotated[str | None, Option(metavar="WHICH", default="all", words=("all", "top"))] = None
     """Layers of z, of a model with several: all, or top, below which z is drawn from the model's p(z)."""
-    examples: Annotated[Count | None, OptionName(default="100000")] = None
+    examples: Annotated[Count | None, Option(default="100000")] = None
     """Training examples to encode at most."""
-    precision: Annotated[str | None, OptionName(default="32-true")] = None
+    precision: Annotated[str | None, Option(default="32-true")] = None
     """Arithmetic of the encoder: auto, bf16-mixed or 32-true."""
-    dataset: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("dataset")] = None
+    dataset: Annotated[File | None, InputFile("dataset")] = None
     """The model's dataset, if it is not found by itself."""
-    latents: Annotated[FilePath | None, OptionName(metavar="FILE")] = None
+    latents: Annotated[FilePath | None, Option(metavar="FILE")] = None
     """File for cached encodings; by default beside the model, named by its content."""
-    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
+    device: Annotated[str, Option(metavar="NAME")] = "auto"
     seed: Seed = 0
     keep_state: bool = False
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from mmgen.commands._base import Training
-from mmgen.commands._fields import Completions, ExistingFile, Input, OptionName
-from mmgen.settings.kinds import File, FilePath, Seed, path_of
+from mmgen.settings.kinds import File, FilePath, InputFile, Option, Seed, path_of
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -32,18 +31,18 @@ class FitSharpener(Training["TrainedModel"]):
     they are, so that nothing moves. Every command takes the result in place of the model or aggregate.
     """
 
-    model: Annotated[File, Input("model or aggregate")]
+    model: Annotated[File, InputFile("model or aggregate")]
     """Model or aggregate."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; named after the model by default."""
     _: KW_ONLY
     posterior: Annotated[
-        str | None, OptionName("-p", metavar="NAME"), Completions("prior", "own", "aggregate", "true", "scan")
+        str | None, Option("-p", metavar="NAME", words=("prior", "own", "aggregate", "true", "scan"))
     ] = None
     """Posterior of the drawn pictures; by default the fitted one, else own."""
-    dataset: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("dataset")] = None
+    dataset: Annotated[File | None, InputFile("dataset")] = None
     """The model's dataset, if it is not found by itself."""
-    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
+    device: Annotated[str, Option(metavar="NAME")] = "auto"
     seed: Seed = 0
     keep_state: bool = False
 

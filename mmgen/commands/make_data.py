@@ -5,15 +5,13 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import MemberOf, MemberSettings, OptionName
 from mmgen.core.errors import UsageError, clip
 from mmgen.core.processes import MOST
-from mmgen.settings.kinds import FilePath, Range, Seed, path_of
+from mmgen.settings.kinds import FilePath, MemberOf, Option, Range, Seed, path_of
 from mmgen.settings.registry import registry_of
-from mmgen.settings.switches import Switches, positional_fields
 
 if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
@@ -29,18 +27,20 @@ class MakeData(Stage["Dataset"]):
     Its content depends only on the recipe's settings and the seed, never on the number of workers.
     """
 
+    member_settings: ClassVar[str] = "settings"
+
     recipe: Annotated[str, MemberOf("recipe")]
     """One of mmgen list recipe."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; RECIPE.h5 by default."""
     _: KW_ONLY
     overwrite: bool = False
     """Replace the file that is there."""
-    settings: Annotated[Mapping[str, Any] | None, MemberSettings(), OptionName(metavar="KEY=VALUE")] = None
+    settings: Annotated[Mapping[str, Any] | None, Option("--set", metavar="KEY=VALUE")] = None
     """Any setting of the recipe."""
     workers: Annotated[int | None, Range(1, MOST)] = None
     """Processes; all cores by default. Never more than there is work, nor more than four a core."""
-    scheduler: Annotated[str | None, OptionName(metavar="ADDRESS")] = None
+    scheduler: Annotated[str | None, Option(metavar="ADDRESS")] = None
     """Dask scheduler, as tcp://host:8786, whose workers do the work instead of this machine."""
     seed: Seed = 0
     """All randomness comes from this number."""
@@ -123,13 +123,15 @@ class MakeData(Stage["Dataset"]):
     def command_line(self, **replacements: Any) -> str:
         """Return the shell command that makes the same file."""
         settings = {**_apply_switches(self._recipe_class, self.settings or {})}
-        words = [str(settings.pop(name)) for name in positional_fields(self._recipe_class) if name in settings]
+        places = [name for name, option in _recipe_options(self._recipe_class) if option.positional]
+        words = [str(settings.pop(name)) for name in places if name in settings]
         program, command, recipe, *others = shlex.split(super().command_line(settings=settings, **replacements))
         return shlex.join([program, command, recipe, *words, *others])
 
     def settings_names(self) -> list[str]:
         """Return the names of the settings and switches of the dataset recipe."""
-        switches = [_argument_name(switch.name) for _, switch in _recipe_switches(self._recipe_class)]
+        options = _recipe_options(self._recipe_class)
+        switches = [_argument_name(switch) for _, option in options for switch in option.switches]
         return list(dict.fromkeys([*self._recipe_class.model_fields, *switches]))
 
     @cached_property
@@ -206,15 +208,10 @@ def preview_recipe(recipe: Any, seed: int) -> list[str]:
     return [*first, f"to do: {making.description}, {len(making):,} {units}", *making.notes]
 
 
-def _recipe_switches(schema: Any) -> list[tuple[str, Any]]:
-    """Return (field, switch) for each switch, such as ``--grey``, of a dataset recipe."""
-    return [
-        (name, switch)
-        for name, field in schema.model_fields.items()
-        for switches in field.metadata
-        if isinstance(switches, Switches)
-        for switch in switches.members
-    ]
+def _recipe_options(schema: Any) -> list[tuple[str, Option]]:
+    """Return (field, option) for each setting of a dataset recipe that says how it is typed."""
+    fields = schema.model_fields.items()
+    return [(name, mark) for name, field in fields for mark in field.metadata if isinstance(mark, Option)]
 
 
 def _argument_name(switch: str) -> str:
@@ -226,8 +223,9 @@ def _apply_switches(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Replace switches, such as ``grey=True``, by the recipe's fields that they set."""
     fields = dict(settings)
     typed = {name: [name] for name in schema.model_fields if name in settings}
-    for name, switch in _recipe_switches(schema):
-        argument = _argument_name(switch.name)
+    switches = [(name, *each) for name, option in _recipe_options(schema) for each in option.switches.items()]
+    for name, switch, (switched, _) in switches:
+        argument = _argument_name(switch)
         if argument not in settings or argument in schema.model_fields:  # the field itself can say it
             continue
         value = fields.pop(argument)
@@ -235,7 +233,7 @@ def _apply_switches(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError(f"{argument} got {clip(repr(value), 100)}, expected True or False")
         if value:
             typed[name] = [*typed.get(name, ()), argument]
-            fields[name] = switch.value
+            fields[name] = switched
     for name, several in typed.items():
         if len(several) > 1:
             raise UsageError(

@@ -5,8 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mmgen.commands._base import Completing, Drawing
-from mmgen.commands._fields import Input, MemberOf, OptionName
-from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, paths_of
+from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Range, optional_path, paths_of
 
 if TYPE_CHECKING:
     from mmgen.figures.plots import Picture
@@ -24,27 +23,27 @@ class Plot(Completing, Drawing["Picture"]):
 
     name: Annotated[str, MemberOf("mmgen.figures.plots")]
     """The figure: {mmgen.figures.plots}."""
-    files: Annotated[File | Sequence[File], Input("file", metavar="FILES...")]
+    files: Annotated[File | Sequence[File], InputFile("file"), Option(metavar="FILES...")]
     """The model and its fitted posteriors, or several models."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; the command writes NAME.png by default."""
     _: KW_ONLY
-    given: Annotated[str | Sequence[str], OptionName(metavar="WORDS")] = ()
+    given: Annotated[str | Sequence[str], Option(metavar="WORDS")] = ()
     """A description to draw, such as "large red cube" or "digit=3"; repeatable. By default several."""
-    number: Annotated[Count | None, OptionName("-n")] = None
+    number: Annotated[Count | None, Option("-n")] = None
     """How many examples or descriptions to show."""
-    sources: Annotated[Sequence[str], OptionName("--from", metavar="NAME")] = ()
+    sources: Annotated[Sequence[str], Option("--from", metavar="NAME")] = ()
     """For transformations: the kind of picture to start from, such as edges, or several together, edges+mask;
     repeatable."""
-    targets: Annotated[Sequence[str], OptionName("--to", metavar="NAME")] = ()
+    targets: Annotated[Sequence[str], Option("--to", metavar="NAME")] = ()
     """For transformations: the kind of picture to draw, such as image; repeatable."""
-    metrics: Annotated[Sequence[str], OptionName("--metric", "-m"), MemberOf("mmgen.metrics")] = ()
+    metrics: Annotated[Sequence[str], Option("--metric", "-m"), MemberOf("mmgen.metrics")] = ()
     """For trade-off: precision, for precision over recall; or two metrics, the upward one first, correctness over
     coverage by default. For disentanglement: the upward one, factor-score by default."""
-    rows: Annotated[Sequence[Annotated[int, Range(0)]], OptionName("--dataset-row")] = ()
+    rows: Annotated[Sequence[Annotated[int, Range(0)]], Option("--dataset-row")] = ()
     """For traversal, interpolation and analogies: a row of the dataset to start from; repeatable, for interpolation in
     pairs. By default test examples at random."""
-    by: Annotated[str, OptionName(metavar="NAME")] = ""
+    by: Annotated[str, Option(metavar="NAME")] = ""
     """For embedding: the attribute or factor that colours mean. For analogies: the one that columns change."""
     straight: bool = False
     """For interpolation: straight from one z to another instead of by the arc."""
@@ -63,7 +62,6 @@ class Plot(Completing, Drawing["Picture"]):
         words = [self.given] if isinstance(self.given, str) else self.given
         if output is not None:
             check_page(output, "picture", self.overwrite, *paths)
-        if output is not None:
             plots.get(self.name).check_output(output)
         further: dict[str, Any] = {
             name: getattr(self, name)

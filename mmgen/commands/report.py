@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from mmgen.commands._base import Completing, Drawing
-from mmgen.commands._fields import Input, OptionName
 from mmgen.commands._folders import expand_folders, find_reported_files
-from mmgen.settings.kinds import File, FilePath, optional_path, path_of, paths_of
+from mmgen.settings.kinds import File, FilePath, InputFile, Option, optional_path, path_of, paths_of
 
 __all__ = ["Report"]
 
@@ -20,15 +19,15 @@ class Report(Completing, Drawing[Path]):
     Parents, logs and the judge are found through the files' lineage. The page needs no other file and no network.
     """
 
-    files: Annotated[File | Sequence[File], Input("file", metavar="FILES...", folders=find_reported_files)]
+    files: Annotated[File | Sequence[File], InputFile("file", folders=find_reported_files), Option(metavar="FILES...")]
     """Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs, or a folder with these, such as that of
     mmgen quickstart or mmgen export."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; report.html by default."""
     _: KW_ONLY
-    title: Annotated[str, OptionName(metavar="TEXT")] = ""
+    title: Annotated[str, Option(metavar="TEXT")] = ""
     """Heading; names the models by default."""
-    explore: Annotated[FilePath | None, OptionName(metavar="PAGE", default="explore.html beside it")] = None
+    explore: Annotated[FilePath | None, Option(metavar="PAGE", default="explore.html beside it")] = None
     """The page of mmgen explore that it links to, which need not be there yet."""
 
     def run(self, command: str = "") -> Path:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mmgen.commands._base import Completing, Drawing
-from mmgen.commands._fields import Completions, ExistingFile, Input, OptionName, PictureSource
 from mmgen.core.errors import UsageError
-from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of
+from mmgen.settings.kinds import Count, File, FilePath, InputFile, Option, Range, optional_path, path_of
 
 if TYPE_CHECKING:
     from mmgen.figures.drawing.page import Grid
@@ -31,34 +30,34 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     Images are framed where the judge reads them differently.
     """
 
-    model: Annotated[File, Input("model or aggregate")]
+    model: Annotated[File, InputFile("model or aggregate")]
     """Model or aggregate."""
-    given: Annotated[str | Mapping[str, str] | Sequence[str], OptionName(metavar="WORDS")] = ""
+    given: Annotated[str | Mapping[str, str] | Sequence[str], Option(metavar="WORDS")] = ""
     """What to draw: "digit=3 scale=big", the rest unknown, or a whole caption where the model knows text, "large red
     rubber cube left small blue metal sphere". Repeat it for several descriptions. NOT and OR: "digit=3 NOT scale=big OR
     digit=8"."""
-    n: Annotated[Count | None, OptionName("--number", "-n")] = None
+    n: Annotated[Count | None, Option("--number", "-n")] = None
     """Images for each description (16 by default), or for each picture to start from (4)."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; the command writes NAME-samples.png beside the model by default."""
     _: KW_ONLY
     posterior: Annotated[
-        str | None, OptionName("-p", metavar="NAME"), Completions("prior", "own", "aggregate", "true", "scan")
+        str | None, Option("-p", metavar="NAME", words=("prior", "own", "aggregate", "true", "scan"))
     ] = None
     """Posterior to draw z from: prior, own (the encoder's q(z | words)), aggregate, true or scan; by default the fitted
     one, else own."""
-    mean: Annotated[bool | None, OptionName("--mean/--sampled", default="mean")] = None
+    mean: Annotated[bool | None, Option("--mean/--sampled", default="mean")] = None
     """Show means of p(image|z) in a picture, or draws from it."""
-    judge: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("classifier")] = None
+    judge: Annotated[File | None, InputFile("classifier")] = None
     """Classifier that looks at the images; found beside the model."""
-    source: Annotated[str | None, OptionName("--from", metavar="SOURCE"), PictureSource()] = None
+    source: Annotated[str | None, Option("--from", metavar="SOURCE")] = None
     """Read images instead of drawing them. SOURCE is a picture of any size, resized as those of the dataset were, or a
     file of samples or a dataset. Or it is a kind of picture, whose test examples are taken: edges, several together
     (edges+mask), or edges=FILE. With targets, other pictures are drawn from it."""
-    targets: Annotated[Sequence[str], OptionName("--to", metavar="NAME")] = ()
+    targets: Annotated[Sequence[str], Option("--to", metavar="NAME")] = ()
     """The kind of picture to draw, such as mask, where the model has several; repeatable, for pictures of the same z.
     By default the main one."""
-    rows: Annotated[Sequence[Annotated[int, Range(0)]], OptionName("--dataset-row")] = ()
+    rows: Annotated[Sequence[Annotated[int, Range(0)]], Option("--dataset-row")] = ()
     """Which rows of the source, or of the model's dataset; repeatable. By default 8 of its test part."""
 
     def run(self, command: str = "") -> "Grid | Draws | list[dict[str, Any]]":

@@ -4,9 +4,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import Input, OptionName
 from mmgen.core.errors import UsageError
-from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
+from mmgen.settings.kinds import Count, File, FilePath, InputFile, Option, Seed, path_of
 
 __all__ = ["Show"]
 
@@ -19,16 +18,16 @@ class Show(Stage[dict[str, Any]]):
     comparison would take long, or marked as damaged or missing.
     """
 
-    file: Annotated[File, Input("file")]
+    file: Annotated[File, InputFile("file")]
     """File that mmgen made."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write a contact sheet (.png); without it none is drawn."""
     _: KW_ONLY
-    number: Annotated[Count | None, OptionName("-n", default="32")] = None
+    number: Annotated[Count | None, Option("-n", default="32")] = None
     """Images on the contact sheet."""
     overwrite: bool = False
     """Replace the file that is there, even one that mmgen did not make."""
-    seed: Annotated[Seed | None, OptionName(default="0")] = None
+    seed: Annotated[Seed | None, Option(default="0")] = None
     """Which images are on the contact sheet."""
 
     def run(self, command: str = "") -> dict[str, Any]:

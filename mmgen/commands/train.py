@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mmgen.commands._base import Training
-from mmgen.commands._fields import ExistingFile, Input, MemberOf, OptionName
-from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of
+from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Range, optional_path, path_of
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -39,24 +38,24 @@ class Train(Training["TrainedModel"]):
     the training never. --resume continues an unfinished run.
     """
 
-    dataset: Annotated[File, Input("dataset")]
+    dataset: Annotated[File, InputFile("dataset")]
     """Dataset file."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; named after dataset and preset or objective by default."""
     _: KW_ONLY
-    preset: Annotated[str | None, OptionName(metavar="NAME")] = None
+    preset: Annotated[str | None, Option(metavar="NAME")] = None
     """Settings of a published experiment; see mmgen list preset."""
-    config: Annotated[FilePath | None, OptionName(metavar="FILE"), ExistingFile("file of settings", makes="")] = None
+    config: Annotated[FilePath | None, Option(metavar="FILE")] = None
     """Settings from a TOML file, which may extend a preset; over the preset."""
     objective: Annotated[str | None, MemberOf("mmgen.objectives")] = None
     """What is maximised: {mmgen.objectives}."""
-    split: Annotated[str | None, OptionName(metavar="SCHEME")] = None
+    split: Annotated[str | None, Option(metavar="SCHEME")] = None
     """Split scheme to train on, such as iid; mmgen show DATA names those of the file."""
-    paired: Annotated[float | None, Range(0, 1), OptionName(metavar="SHARE")] = None
+    paired: Annotated[float | None, Range(0, 1), Option(metavar="SHARE")] = None
     """Keep this share of the examples paired, shuffle the rest."""
     labelled: Count | None = None
     """Keep the labels of so many training examples, balanced over their values; hide all others."""
-    start: Annotated[File | None, OptionName("--from", metavar="MODEL"), ExistingFile("model")] = None
+    start: Annotated[File | None, Option("--from", metavar="MODEL"), InputFile("model")] = None
     """Begin with this model's weights and networks, for another objective or schedule."""
     minutes: float | None = None
     devices: int | None = None

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from mmgen.commands._base import Training
-from mmgen.commands._fields import CommaSeparated, Input, MemberOf, OptionName
-from mmgen.settings.kinds import Count, File, FilePath, Range, Seed, path_of
+from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Range, Seed, path_of
 
 if TYPE_CHECKING:
     from mmgen.classifier import ClassifierSettings
@@ -33,22 +32,22 @@ class TrainClassifier(Training["Judge"]):
         "mmgen.classifier:ClassifierSettings",
     )
 
-    dataset: Annotated[File, Input("dataset")]
+    dataset: Annotated[File, InputFile("dataset")]
     """Dataset file."""
-    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; DATASET-judge.safetensors beside the dataset by default."""
     _: KW_ONLY
     network: Annotated[str, MemberOf("mmgen.classifier", "auto")] = "auto"
     """One of {mmgen.classifier}; or auto: by data and device."""
-    split: Annotated[str, OptionName(metavar="SCHEME")] = ""
-    told: Annotated[Sequence[str] | None, CommaSeparated(none="nothing")] = None
+    split: Annotated[str, Option(metavar="SCHEME")] = ""
+    told: Annotated[Sequence[str] | None, Option(commas=True, nothing="nothing")] = None
     """Attributes that it reads as hints and does not predict, or nothing; by default the relation of two objects."""
-    augment: Annotated[bool, OptionName("--augment/--no-augment")] = True
+    augment: Annotated[bool, Option("--augment/--no-augment")] = True
     """Reword and mirror descriptions of two objects, and move their pictures."""
     steps: Annotated[int | None, Range(1)] = None
     minutes: float | None = None
     held_out: Count = 10_000
-    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
+    device: Annotated[str, Option(metavar="NAME")] = "auto"
     devices: int = 1
     precision: str = "auto"
     seed: Seed = 0

@@ -6,7 +6,7 @@ The command line prints that sentence and leaves with ``exit_code``; anything el
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 __all__ = [
     "ArtifactError",
@@ -113,10 +113,32 @@ def _most_similar_names(name: str, names: Sequence[str]) -> Sequence[str]:
     return sorted(names, key=dissimilarity)[:_SHOWN]
 
 
+_TYPED = re.compile(r"\bmmgen [^;:,]*|--[a-z][a-z-]*")  # a command to type, or an option
+
+
 class MmgenError(Exception):
-    """Base of errors that the user can fix; the message is one sentence."""
+    """Base of errors that the user can fix; the message is one sentence, and names options of the command line."""
 
     exit_code = 1
+
+    def name_arguments(self, arguments: Mapping[str, str]) -> None:
+        """Name arguments of a Python function instead of options, but for those of commands to type.
+
+        Args:
+            arguments: Arguments by option: {"--from": "source"}; other options stay.
+
+        Example:
+            >>> error = UsageError("--from got edges, expected a kind of --to; mmgen eval --metric fid measures both")
+            >>> error.name_arguments({"--from": "source"})
+            >>> print(error)
+            source got edges, expected a kind of --to; mmgen eval --metric fid measures both
+        """
+
+        def name(typed: re.Match[str]) -> str:
+            word = typed[0]
+            return word if word.startswith("mmgen") else arguments.get(word, word)
+
+        self.args = (_TYPED.sub(name, str(self.args[0])), *self.args[1:]) if self.args else ()
 
     def __str__(self) -> str:
         """Return the message, with its middle cut out if it is very long."""

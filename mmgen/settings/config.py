@@ -12,7 +12,6 @@ from mmgen.core.parsing import MAX_DEPTH, MalformedError, NotTomlError, parse_to
 from mmgen.settings import presets
 
 __all__ = [
-    "FOREIGN_NAMES",
     "Settings",
     "build_member",
     "find_preset",
@@ -27,15 +26,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-FOREIGN_NAMES = {
-    "lr": "learning_rate",
-    "batch_size": "batch",
-    "epochs": "steps",
-    "max_steps": "steps",
-    "gpu": "device",
-    "cuda": "device",
-} | dict.fromkeys(("z_dim", "dim_z", "latent_dim", "latent_dims", "zdim", "nz"), "latent_size")
-"""Names of settings by their names in other libraries."""
 _LONGEST_VALUE = 120
 """Characters of a refused value that a message repeats."""
 
@@ -110,9 +100,8 @@ def setting_names(schema: Any, prefix: str = "", depth: int = 4) -> list[str]:
 
 
 def _likely_setting(name: str, setting_names: Sequence[str]) -> str:
-    """Guess the dotted name of a setting from its last part or its name in other libraries; "" without a guess."""
-    names = (name, FOREIGN_NAMES.get(name))
-    matches = [leaf for leaf in setting_names if leaf.rpartition(".")[2] in names]
+    """Return the dotted name of the setting whose last part is ``name``; "" without one."""
+    matches = [leaf for leaf in setting_names if leaf.rpartition(".")[2] == name]
     return min(matches, key=lambda leaf: (leaf.count("."), leaf), default="")
 
 

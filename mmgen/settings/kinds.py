@@ -1,12 +1,33 @@
-"""Types of arguments that functions and commands share: paths of files, seeds, counts and ranges of numbers."""
+"""Types of arguments that functions and commands share, and the four annotations from which options are made.
+
+A field is an option of its name without any: ``size`` is ``--size PIXELS``, and one that is true or false ``--masks``.
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Protocol, runtime_checkable
 
-__all__ = ["Count", "File", "FilePath", "HasPath", "Range", "Seed", "optional_path", "path_of", "paths_of"]
+__all__ = [
+    "Count",
+    "File",
+    "FileFinder",
+    "FilePath",
+    "HasPath",
+    "InputFile",
+    "MemberOf",
+    "Option",
+    "Range",
+    "Seed",
+    "optional_path",
+    "path_of",
+    "paths_of",
+]
+
+FileFinder = Callable[[Path], list[Path]]
+"""Function that returns the files for which a folder stands; [] if it has none, or is no folder."""
 
 _LONGEST_NAME = 255
 """Largest number of bytes in a name on common file systems."""
@@ -23,6 +44,61 @@ class Range:
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         bounds = {"ge": self.least, "le": self.most}
         return {**handler(source), **{name: bound for name, bound in bounds.items() if bound is not None}}
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """Annotation of a field whose value is an existing file; on the command line ``-`` reads its path from stdin.
+
+    Attributes:
+        content: Kind of the file, for messages ("dataset").
+        folders: Function that returns the files for which a folder stands; None where folders are refused.
+    """
+
+    content: str
+    folders: FileFinder | None = None
+
+
+class MemberOf:
+    """Annotation of a field whose value is a registered name, such as that of a metric, or a word in ``further``."""
+
+    def __init__(self, room: str, *further: str) -> None:
+        self.room, self.further = room, further
+
+
+class Option:
+    """Annotation of a field with the way in which it is typed.
+
+    Args:
+        names: Names of the option, ``"--from"``; a short one alone stands beside that of the field. ``"--set"`` takes
+            assignments, KEY=VALUE, to a mapping.
+        metavar: Name of the value in help.
+        default: The default in words, where the field's is None.
+        words: What shell completion offers.
+        commas: Whether several values are typed as one word: ``a,b,c``.
+        nothing: The word for no value at all, where ``commas``.
+        positional: Whether it is an argument, given by its place, as those without a default always are in commands.
+        switches: Options without a value that set the field, at most one of them at a time: by name their value and
+            help. One whose value is outside the field's type is hidden; the field's validator then refuses it.
+
+    Example:
+        >>> Option(switches={"--grey": (False, "Keep the grey levels.")}).switches["--grey"][0]
+        False
+    """
+
+    def __init__(
+        self,
+        *names: str,
+        metavar: str = "",
+        default: str = "",
+        words: Sequence[str] = (),
+        commas: bool = False,
+        nothing: str = "",
+        positional: bool = False,
+        switches: Mapping[str, tuple[Any, str]] = MappingProxyType({}),
+    ) -> None:
+        self.names, self.metavar, self.default, self.words = names, metavar, default, words
+        self.commas, self.nothing, self.positional, self.switches = commas, nothing, positional, switches
 
 
 class _FileName:

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import lazy_loader
@@ -60,7 +59,6 @@ class Registry(Generic[T_co]):
         noun: Noun of a member in messages ("objective").
         group: Group of entry points of members from outside; by default the package's name.
         base: Name in the package's ``_base`` of the base class of all members; by default the capitalised noun.
-        synonyms: Names of members by their names elsewhere, such as in papers.
         imported_before: Module that is imported before any member.
         place: Position of the room in lists, which follow the pipeline; equal positions are sorted by noun.
     """
@@ -71,7 +69,6 @@ class Registry(Generic[T_co]):
         noun: str,
         group: str = "",
         base: str = "",
-        synonyms: Mapping[str, str] = MappingProxyType({}),
         place: int = 99,
         imported_before: str = "",
     ) -> None:
@@ -80,7 +77,6 @@ class Registry(Generic[T_co]):
         self.group = group or package
         self.base = base or noun.capitalize()
         self.place = place
-        self._synonyms = synonyms
         self._imported_before = imported_before
         self._used: dict[str, Origin] = {}
         _registries[package] = self
@@ -147,8 +143,7 @@ class Registry(Generic[T_co]):
         """Format the message that no member is called ``name``, which may be any value of a setting."""
         name = str(name)
         listing = f"mmgen list {self.noun.replace(' ', '-')}"
-        meant = self._synonyms.get(name.lower().replace("_", "-"))
-        message = format_unknown_name(self.noun, name, self.names(), suggestion=meant, list_command=listing)
+        message = format_unknown_name(self.noun, name, self.names(), list_command=listing)
         return message if "did you mean" in message else f"{message}; a member of your own needs --code FILE.py"
 
     def get(self, name: str) -> T_co:

@@ -51,7 +51,7 @@ def test_names_are_offered(line: str, expected: list[str]) -> None:
 
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     code = (
-        "import sys; from mmgen.cli import _completion as c; from types import SimpleNamespace as S;"
+        "import sys; from mmgen.cli import _options as c; from types import SimpleNamespace as S;"
         "assert 'telbo' in c.complete_members('mmgen.objectives')('te');"
         "assert c.complete_names_of_kind(S(params={'kind': 'objective'}), 'te') == ['telbo'];"
         "print(*{'torch', 'numpy', 'pydantic', 'h5py', 'rich'} & sys.modules.keys())"

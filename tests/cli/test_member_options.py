@@ -14,8 +14,8 @@ from mmgen.artifacts import read_header
 from mmgen.cli._main import load_command
 from mmgen.cli._members import build_options
 from mmgen.settings.config import Settings, validate
+from mmgen.settings.kinds import Option
 from mmgen.settings.registry import registry_of
-from mmgen.settings.switches import Positional, Switch, Switches, positional_fields
 from tests.cli.conftest import Run
 from tests.cli.test_main import left_by
 
@@ -32,7 +32,9 @@ def typed_in_help(*arguments: str) -> set[str]:
 @pytest.mark.parametrize("recipe", OURS)
 def test_a_recipe_has_the_options_of_its_own_fields_and_no_others(recipe: str) -> None:
     schema = data_recipes.get(recipe)
-    fields = {name.replace("_", "-") for name in schema.model_fields.keys() - set(positional_fields(schema))}
+    options = {name: one for name, field in schema.model_fields.items() for one in field.metadata}
+    placed = {name for name, one in options.items() if isinstance(one, Option) and one.positional}
+    fields = {name.replace("_", "-") for name in schema.model_fields.keys() - placed}
     own = typed_in_help(recipe) - SHARED
     switched = {"--binarise", "--grey", "--dynamic"}
     assert own - switched == {f"--{name}" for name in fields - {"binarise"}} - switched
@@ -59,9 +61,9 @@ def test_help_lists_recipes_and_a_recipes_help_its_options_at_once(run: Run) -> 
 class Places(Settings):
     """Fields that are given by their places."""
 
-    source: Annotated[Path, Positional("SOURCE")]
+    source: Annotated[Path, Option(metavar="SOURCE", positional=True)]
     """Where it is."""
-    second: Annotated[str | None, Positional("SECOND")] = None
+    second: Annotated[str | None, Option(metavar="SECOND", positional=True)] = None
     """What else."""
     size: int = 3
     """How large."""
@@ -112,7 +114,7 @@ class Everything(Settings):
     """Whether it is short."""
     either: int | str = 1
     """A number or a word."""
-    ink: Annotated[bool, Switches((Switch("--grey", False, "Grey."), Switch("--drawn", "drawn", "Drawn.")))] = True
+    ink: Annotated[bool, Option(switches={"--grey": (False, "Grey."), "--drawn": ("drawn", "Drawn.")})] = True
     """How it is drawn."""
     seed: int = 0
     """What the command has already."""

@@ -92,13 +92,6 @@ def test_several_paths_have_no_single_output(data: Path, run: Run) -> None:
     assert (done.returncode, done.stdout) == (1, "") and "there is no model or aggregate at nothing" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["eval a", "make-data shapes", "baseline a", "sample a"])
-def test_commands_that_do_not_train_have_no_seeds(command: str, run: Run) -> None:
-    done = run(*command.split(), "--seeds", "3")
-    assert done.returncode == 2
-    assert "--seeds is for the commands that train" in done.stderr
-
-
 def test_options_are_removed_in_every_spelling() -> None:
     words = ["a", "--seeds", "3", "--output=x", "-oy", "-o", "z", "--seeds=1", "--overwrite", "--set", "a=1"]
     assert _without_options(words, ("--seeds", "--output", "-o")) == ["a", "--overwrite", "--set", "a=1"]

@@ -27,6 +27,7 @@ from mmgen.commands.make_data import MakeData, _apply_switches
 from mmgen.core.errors import MissingParentError, UsageError
 from mmgen.core.progress import Progress, Watch, Work
 from mmgen.settings.registry import registry_of
+from tests.conftest import Call
 
 TINY = {"model": {"latent_size": 4}, "training": {"validate_every": 20}}
 
@@ -109,8 +110,19 @@ def test_every_setting_of_an_evaluation_is_heeded(made: Path, tmp_path: Path) ->
     asked = {"metric": "correctness", "judge": made / "judge.safetensors", "draws": 2, "queries": 5}
     scores = mmgen.evaluate(made / "a.safetensors", output=tmp_path / "one.jsonl", given_count=[3], **asked)
     assert {score.given for score in scores} == {3}
-    with pytest.raises(UsageError, match="--given-count got 9, expected numbers from 0 to 4"):
+    with pytest.raises(UsageError, match=r"^given_count got 9, expected numbers from 0 to 4"):
         mmgen.evaluate(made / "a.safetensors", output=tmp_path / "two.jsonl", given_count=[9], **asked)
+
+
+def test_messages_speak_of_arguments_in_python_and_of_options_on_the_command_line(made: Path, call: Call) -> None:
+    words = "{} or {} got {} too, which only drawing from a description uses; leave one or the other out"
+    with pytest.raises(UsageError) as refused:
+        mmgen.sample(made / "a.safetensors", source="image", guidance=3)
+    assert str(refused.value) == words.format("source", "rows", "guidance")
+    code, _, said = call("sample", made / "a.safetensors", "--from", "image", "--guidance", "3")
+    assert (code, said) == (2, f"mmgen: {words.format('--from', '--dataset-row', '--guidance')}\n")
+    with pytest.raises(UsageError, match="use another output, or overwrite=True to replace it"):
+        mmgen.report(made / "a.safetensors", made / "a-scores.jsonl")
 
 
 def test_a_dataset_of_another_version_or_package_is_another_one(

@@ -1,0 +1,158 @@
+"""The door of the command line: what is refused, each row an input and words of its sentence."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmgen import data_recipes
+from mmgen.cli._main import command_names, load_command
+from mmgen.cli._members import MemberCommands
+from mmgen.cli._options import read_paths
+from mmgen.commands._folders import find_reported_files
+from mmgen.commands.evaluate import Evaluate
+from mmgen.core.errors import MmgenError, SettingsError, UsageError
+from mmgen.models._settings import DataSettings
+from mmgen.settings.config import find_preset, merge, parse_assignments, validate
+from mmgen.settings.registry import Registry, list_registries
+from mmgen.training.model_run import read_experiment
+from tests.cli.conftest import Run
+
+REFUSED = [
+    ("train letters", 1, "letters is a folder, expected a dataset; name a file; of your own pictures mmgen make-data"),
+    ("sample letters", 1, "letters is a folder, expected a model or aggregate; name a file"),
+    ("report letters", 1, "letters is a folder, expected a file; name a file"),
+    ("compare empty", 1, "empty is a folder, expected a file of scores; name a file"),
+    ("train nowhere", 1, "there is no dataset at nowhere: check the path, or make it with the command before"),
+    ("sample my.h5 --judge nowhere", 1, "there is no classifier at nowhere: check the path"),
+    ("train my.h5 --config nowhere", 2, "cannot read the settings file nowhere: no such file or directory"),
+    ("make-data letters", 2, "unknown recipe 'letters': Available: "),
+    ("make-data letters", 2, "; your own pictures: mmgen make-data folder letters"),
+    (
+        "make-data folder letters/a/1.png",
+        1,
+        "1.png is a picture, expected a folder or a zip; name the folder",
+    ),
+    ("make-data", 2, "Missing argument 'RECIPE'"),
+    ("baseline my.h5 -m /etc/passwd", 2, "unknown baseline '/etc/passwd'"),
+    ("baseline my.h5 -m ..", 2, "unknown baseline '..'"),
+    ("plot traversals my.h5", 2, "unknown figure 'traversals': did you mean 'traversal'?"),
+    ("export my.h5", 2, "Missing argument 'DIR'"),
+    ("check", 2, "Missing argument 'FILE.py'"),
+    ("eval my.h5 --nonsense", 2, "No such option: --nonsense"),
+    ("train my.h5 --stepss 3", 2, "No such option: --stepss"),
+    ("quickstart digits", 2, "Got unexpected extra argument(s) (digits)"),
+    ("sample my.h5 --given a big three", 2, "Got unexpected extra argument(s) (big three)"),
+    ("eval my.h5 --given-count 1,2|3", 2, "--given-count got '1,2 3', expected numbers with commas between"),
+    ("eval my.h5 --guidance 1|3", 2, "--guidance got "),
+    ("train my.h5 --seed 1 --seed 2", 2, "--seed is given 2 times, expected once; leave one out"),
+    ("train my.h5 -o a --output=b", 2, "--output is given 2 times, expected once"),
+    ("train my.h5 --set steps", 2, "--set got 'steps', expected room.key=value"),
+]
+
+
+@pytest.fixture
+def letters(tmp_path: Path) -> Path:
+    """A folder of pictures, beside an empty one and an empty file."""
+    (tmp_path / "letters" / "a").mkdir(parents=True)
+    (tmp_path / "letters" / "a" / "1.png").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "my.h5").touch()
+    return tmp_path / "letters"
+
+
+@pytest.mark.parametrize(("line", "code", "words"), REFUSED)
+def test_what_is_refused(line: str, code: int, words: str, letters: Path, run: Run) -> None:
+    done = run(*(word.replace("|", " ") for word in line.split()))
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["train", ""], ["train", "my.h5", "-o", ""], ["train", "my.h5", "--output="]])
+def test_an_empty_word_is_refused_in_a_sentence(words: list[str], letters: Path, run: Run) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "got an empty value, as from an unset variable; give one, or leave it out" in done.stderr
+
+
+def every_command() -> list[Any]:
+    """The parser of every command, of recipes one by one."""
+    loaded = [load_command(name) for name in command_names()]
+    (recipes,) = (one for one in loaded if isinstance(one, MemberCommands))
+    members = [recipes.build_member_command(name) for name in data_recipes.names()]
+    return [one for one in loaded if one is not recipes] + members
+
+
+def test_every_option_refuses_an_empty_word_and_a_second_value() -> None:
+    """An empty description leaves all open."""
+    for command in every_command():
+        options = [one for one in command.params if one.param_type_name == "option" and not one.is_flag]
+        assert options, "every command has --code"
+        for option in options:
+            name = option.opts[0]
+            if option.metavar != "WORDS":
+                with pytest.raises(UsageError, match=f"^{name} got an empty value"):
+                    command.make_context("mmgen", [name, ""])
+            if not option.multiple:
+                with pytest.raises(UsageError, match=f"^{name} is given 2 times"):
+                    command.make_context("mmgen", [f"{name}=1", option.opts[-1], "2"])
+
+
+def test_an_empty_description_is_read(run: Run) -> None:
+    assert "there is no model or aggregate at m.safetensors" in run("sample", "m.safetensors", "--given", "").stderr
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["modalities={image=3}", "modalities={text={name=[1]}}", "main=[3]", "modalities={image={kind=[1]}}"],
+)
+def test_descriptions_of_data_by_hand_are_refused_by_name(given: str) -> None:
+    values = parse_assignments([f"data.{given}"])["data"]
+    with pytest.raises(SettingsError, match=r"setting '?data\.(modalities\.[a-z_]+|main)") as refused:
+        validate(DataSettings, values | {"modalities": values.get("modalities", {"y": {"kind": "vector"}})}, "data")
+    assert "None" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("latent_size=20", "model.latent_size"), ("beta=4", "objective.beta"), ("model.beta=4", "objective.beta"),
+        ("steps=4", "training.steps"), ("training.stepss=4", "training.steps"), ("paired=0.1", "data.paired"),
+        ("modle.latent_size=3", "model"),
+    ],
+)  # fmt: skip
+def test_settings_without_their_room_or_in_a_wrong_one(typed: str, meant: str) -> None:
+    values = merge({"objective": {"name": "elbo"}}, parse_assignments([typed]))
+    with pytest.raises(SettingsError, match=f"unknown setting '.*': did you mean '{meant}'"):
+        read_experiment(values).build_objective()
+
+
+@pytest.mark.parametrize("room", list_registries(), ids=lambda room: room.noun)
+def test_of_many_names_the_nearest_are_listed_and_what_lists_all(room: Registry[object]) -> None:
+    said = room.format_unknown("zzz")
+    names, listed = room.names(), said.split("Available: ")[1].split(" and ")[0].split(";")[0].split(", ")
+    assert set(listed) <= set(names) and len(listed) == min(len(names), 8)
+    assert len(said) < 400 and "--code FILE.py" in said
+    if len(names) > 8:
+        assert f"and {len(names) - 8} more, which mmgen list {room.noun} lists" in said
+
+
+def test_presets_that_hold_the_name_come_first() -> None:
+    with pytest.raises(UsageError, match=r"Available: \S*telbo\S*, \S*telbo\S*, .* which mmgen list preset lists$"):
+        find_preset("telbo")
+
+
+def test_a_report_of_a_folder_is_of_all_that_it_tells_of(letters: Path) -> None:
+    made = letters.parent / "made"
+    made.mkdir()
+    for name in ("my.safetensors", "my-scores.jsonl", "my.log.jsonl", "my.last.safetensors", "notes.txt"):
+        (made / name).touch()
+    assert read_paths([str(made)], folders=find_reported_files) == [made]
+    assert find_reported_files(made) == [made / "my-scores.jsonl", made / "my.safetensors"]
+    with pytest.raises(MmgenError, match="letters is a folder, expected a file; name a file"):
+        read_paths([str(letters)], folders=find_reported_files)
+
+
+def test_rows_of_scores_have_names_of_their_own() -> None:
+    with pytest.raises(UsageError, match=r"--guidance got 3 twice"):
+        Evaluate(Path("no"), guidance=["3:effective=20", 1, "3:candidates=10"]).measure()
