@@ -1,6 +1,7 @@
-"""A few arrays and texts in one HDF5 file, the common form of latents and samples."""
+"""A few arrays and texts in one HDF5 file, one row each: the common form of latents and samples."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,37 +22,112 @@ from mmgen.artifacts.hdf5 import (
     write_header,
     write_text,
 )
-from mmgen.artifacts.header import Header, Parent, make_header
+from mmgen.artifacts.header import KINDS, Header, Parent, make_header
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import printable
 
-__all__ = ["read_array_shapes", "read_bundle", "write_bundle"]
+__all__ = ["Bundle", "read_array_shapes"]
 
 
-def write_bundle(
-    path: Path,
-    kind: str,
-    arrays: Mapping[str, np.ndarray],
-    texts: Mapping[str, str],
-    *,
-    settings: Mapping[str, Any],
-    seed: int,
-    parents: Iterable[Parent] = (),
-    facts: Mapping[str, Any] | None = None,
-    command: str = "",
-) -> Header:
-    """Write named arrays and texts to one HDF5 file, with a header whose content id covers both."""
-    parents = tuple(parents)
-    content = ContentHash(kind, {"settings": settings, "texts": texts}, seed, parents, facts)
-    with atomic_path(path) as temporary, create_hdf5(temporary) as (file, _):
-        for name, values in arrays.items():
-            writer = write_array(file, name, values)
-            writer.hash_into(name, content)
-        for name, text in texts.items():
-            write_text(file, name, text)
-        header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)
-        write_header(file, header)
-    return header
+@dataclass(frozen=True)
+class Bundle:
+    """What a kind of file holds.
+
+    Attributes:
+        kind: Kind of the artifact.
+        arrays: Number types and axes of each array by name, None for any number of axes; the first type is what others
+            are converted to. "images.*" stands for any number of arrays, ``images.edges``.
+        texts: Names of the texts.
+        optional: Which of the arrays and texts may be absent.
+    """
+
+    kind: str
+    arrays: Mapping[str, tuple[tuple[str, ...], int | None]]
+    texts: tuple[str, ...]
+    optional: frozenset[str]
+
+    def _form(self, name: str) -> tuple[tuple[str, ...], int | None] | None:
+        return self.arrays.get(name) or self.arrays.get(f"{name.partition('.')[0]}.*")
+
+    def write(
+        self,
+        path: Path,
+        arrays: Mapping[str, np.ndarray | None],
+        texts: Mapping[str, str],
+        *,
+        settings: Mapping[str, Any],
+        seed: int,
+        parents: Iterable[Parent] = (),
+        facts: Mapping[str, Any] | None = None,
+        command: str = "",
+    ) -> Header:
+        """Write arrays (None is left out) and texts, with a header whose content id covers both.
+
+        Raises:
+            ValueError: An array has another type or number of axes, or not one row for each of the others.
+            ArtifactError: The file system refuses; no file is left.
+        """
+        given = {name: np.asarray(values) for name, values in arrays.items() if values is not None}
+        rows = {len(values) for values in given.values()}
+        for name, values in given.items():
+            types, axes = self._form(name) or ((), None)
+            kind = values.dtype.name if values.dtype.name in types else types[0]
+            if axes not in (None, values.ndim) or len(rows) > 1 or not np.can_cast(values.dtype, kind, "same_kind"):
+                raise ValueError(
+                    f"{name} is {values.dtype} {list(values.shape)}, expected {' or '.join(types)} with "
+                    f"{axes or 'some'} axes, and as many rows as the others"
+                )
+            given[name] = values.astype(kind, copy=False)
+        parents = tuple(parents)
+        content = ContentHash(self.kind, {"settings": settings, "texts": texts}, seed, parents, facts)
+        with atomic_path(path) as temporary, create_hdf5(temporary) as (file, _):
+            for name, values in given.items():
+                writer = write_array(file, name, values)
+                writer.hash_into(name, content)
+            for name, text in texts.items():
+                write_text(file, name, text)
+            header = make_header(
+                self.kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command
+            )
+            write_header(file, header)
+        return header
+
+    def read(self, path: Path) -> tuple[Header, dict[str, np.ndarray], dict[str, str]]:
+        """Read all arrays and texts into memory, and verify them against the content id.
+
+        Raises:
+            ArtifactError: It is no readable file of that kind.
+        """
+        file, header = open_hdf5(path, self.kind)
+        with file:
+            listed = member_names(file, path)
+            required = [name for name in self.arrays if "*" not in name and name not in self.optional]
+            values = {}
+            for name in [*required, *(name for name in listed if name not in required and self._form(name))]:
+                types, axes = self._form(name) or ((), None)
+                shape = (None,) * (_declared_axes(file, name, path) if axes is None else axes)
+                dtype = types[0] if len(types) == 1 else None
+                values[name] = open_array(file, name, path, dtype=dtype, shape=shape).read()
+            found = {
+                name: read_text(file, name, path)
+                for name in self.texts
+                if name not in self.optional or name in file.attrs
+            }
+        content = header.content_hash({"settings": header.settings, "texts": found})
+        for name, array in values.items():
+            content.add_array(name, array)
+        if content.hexdigest() != header.content_id:
+            raise ArtifactError(
+                f"{path} is damaged: its data or facts do not match its content id; make it again or copy it again"
+            )
+        types_fit = all(array.dtype.name in (self._form(name) or ((),))[0] for name, array in values.items())
+        self.require(path, types_fit and len({len(array) for array in values.values()}) == 1)
+        return header, values, found
+
+    def require(self, path: Path, fits: bool) -> None:
+        """Raise an error unless the contents of a file fit together."""
+        if not fits:
+            raise ArtifactError(f"{path}: its arrays do not fit together; make it again with {KINDS[self.kind]}")
 
 
 def read_array_shapes(path: Path) -> dict[str, tuple[int, ...]]:
@@ -77,52 +153,3 @@ def _declared_axes(file: h5py.File, name: str, path: Path) -> int:
     with explain_errors(path, printable(name, 100)):
         require_hard_link(file, name, path)
         return len(getattr(file[name], "shape", None) or ())
-
-
-def read_bundle(
-    path: Path,
-    kind: str,
-    arrays: Mapping[str, tuple[str | None, int | None]],
-    texts: Iterable[str],
-    optional: Iterable[str] = (),
-    families: Mapping[str, tuple[str | None, int | None]] | None = None,
-) -> tuple[Header, dict[str, np.ndarray], dict[str, str]]:
-    """Read the named arrays and texts of an HDF5 file into memory, and verify them against its content id.
-
-    Args:
-        path: File.
-        kind: Its kind.
-        arrays: Type and number of axes of every array; None for any.
-        texts: Names of the texts.
-        optional: Which of the arrays and texts may be absent.
-        families: Type and number of axes of all arrays whose name begins with a prefix and a dot, of which there may be
-            any number: "images" for ``images.edges``.
-
-    Raises:
-        ArtifactError: It is no readable file of that kind.
-    """
-    file, header = open_hdf5(path, kind)
-    with file:
-        present, absent = member_names(file, path), set(optional)
-        expected = {name: form for name, form in arrays.items() if name not in absent or name in present}
-        for prefix, form in (families or {}).items():
-            expected |= {name: form for name in present if name.startswith(f"{prefix}.")}
-        values = {
-            name: open_array(
-                file,
-                name,
-                path,
-                dtype=dtype,
-                shape=(None,) * (_declared_axes(file, name, path) if axes is None else axes),
-            ).read()
-            for name, (dtype, axes) in expected.items()
-        }
-        found = {name: read_text(file, name, path) for name in texts if name not in absent or name in file.attrs}
-    content = header.content_hash({"settings": header.settings, "texts": found})
-    for name, data in values.items():
-        content.add_array(name, data)
-    if content.hexdigest() != header.content_id:
-        raise ArtifactError(
-            f"{path} is damaged: its data or facts do not match its content id; make it again or copy it again"
-        )
-    return header, values, found

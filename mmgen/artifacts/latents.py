@@ -1,16 +1,15 @@
 """Latents: encodings of a dataset by one model, computed once and fitted to many times."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mmgen.artifacts.bundle import read_bundle, write_bundle
-from mmgen.artifacts.header import Header, Parent
-from mmgen.core.errors import ArtifactError
+from mmgen.artifacts.bundle import Bundle
+from mmgen.artifacts.header import Header
 from mmgen.core.parsing import MalformedError, parse_json
 from mmgen.settings.arguments import check_arguments
 
@@ -50,8 +49,17 @@ class Latents:
         object.__setattr__(self, "layers", dict(self.layers) or {"z": self.mean.shape[-1]})
 
 
-COLUMNS = {"attributes": ("uint8", 2), "text": ("uint16", 2)}
-"""Types and axes of the columns; every file has attributes, none of them where the dataset holds none."""
+COLUMNS = ("attributes", "text")
+"""Names of the columns; every file has attributes, none of them where the dataset holds none."""
+_FORM = Bundle(
+    "latents",
+    {
+        "mean": (("float32",), 2), "log_sd": (("float32",), 2), "rows": (("int64",), 1), "attributes": (("uint8",), 2),
+        "text": (("uint16",), 2),
+    },
+    ("split", "layers"),
+    frozenset(["text", "layers"]),
+)  # fmt: skip
 
 
 def write_latents(
@@ -63,43 +71,27 @@ def write_latents(
     columns: Mapping[str, np.ndarray],
     layers: Mapping[str, int] | None = None,
     split: str,
-    settings: Mapping[str, Any],
-    seed: int,
-    parents: Iterable[Parent] = (),
-    facts: Mapping[str, Any] | None = None,
-    command: str = "",
+    **recorded: Any,
 ) -> Header:
     """Write posteriors of examples to a file; a failed write leaves no file. Arguments are as in :class:`Latents`.
+
+    ``recorded`` are ``settings``, ``seed``, ``parents``, ``facts`` and ``command`` of the header.
 
     Returns:
         The header as it was written.
 
     Raises:
+        ValueError: Shapes or types do not fit together.
         ArtifactError: The file system refuses.
     """
-    mean, log_sd = np.asarray(mean, np.float32), np.asarray(log_sd, np.float32)
-    rows = np.asarray(rows, np.int64)
-    if mean.ndim != 2 or log_sd.shape != mean.shape or rows.shape != mean.shape[:1]:
-        raise ValueError(
-            f"got mean {mean.shape}, log_sd {log_sd.shape} and rows {rows.shape}, expected shapes (M, D), (M, D), (M,)"
-        )
+    sizes = dict(layers or {"z": mean.shape[1]})
+    if log_sd.shape != mean.shape or sum(sizes.values()) != mean.shape[1] or min(sizes.values()) < 1:
+        raise ValueError(f"got mean {mean.shape}, log_sd {log_sd.shape} and layers {sizes}, which do not fit together")
     columns = {"attributes": np.zeros((len(mean), 0), np.uint8), **columns}
-    for name, column in columns.items():
-        dtype, axes = COLUMNS[name]
-        if column.dtype != dtype or column.ndim != axes or len(column) != len(mean):
-            raise ValueError(
-                f"column {name} has {column.dtype} {list(column.shape)}, expected {dtype} [{len(mean)}, ...]"
-            )
-    arrays = {"mean": mean, "log_sd": log_sd, "rows": rows, **columns}
-    if layers and (sum(layers.values()) != mean.shape[1] or min(layers.values()) < 1):
-        raise ValueError(f"layers are {dict(layers)}, expected sizes whose sum is {mean.shape[1]}")
     texts = {"split": split}
-    if layers and len(layers) > 1:  # one layer is what a file without names has
-        texts["layers"] = json.dumps(dict(layers))
-    return write_bundle(
-        path, "latents", arrays, texts,
-        settings=settings, seed=seed, parents=parents, facts=facts, command=command,
-    )  # fmt: skip
+    if len(sizes) > 1:  # one layer is what a file without names has
+        texts["layers"] = json.dumps(sizes)
+    return _FORM.write(path, {"mean": mean, "log_sd": log_sd, "rows": rows, **columns}, texts, **recorded)
 
 
 @check_arguments
@@ -110,31 +102,21 @@ def read_latents(path: str | Path) -> Latents:
         ArtifactError: It is no readable latents file.
     """
     path = Path(path)
-    header, arrays, texts = read_bundle(
-        path, "latents",
-        {"mean": ("float32", 2), "log_sd": ("float32", 2), "rows": ("int64", 1), **COLUMNS},
-        ("split", "layers"),
-        ("text", "layers"),
-    )  # fmt: skip
+    header, arrays, texts = _FORM.read(path)
+    mean, log_sd, rows = arrays["mean"], arrays["log_sd"], arrays["rows"]
+    layers = _parse_layers(texts["layers"]) if "layers" in texts else {"z": mean.shape[1]}
+    _FORM.require(
+        path, sum(layers.values()) == mean.shape[1] and log_sd.shape == mean.shape and bool((rows >= 0).all())
+    )
     columns = {name: arrays[name] for name in COLUMNS if name in arrays and arrays[name].shape[1]}
-    layers = _parse_layers(texts.get("layers", ""))
-    found = arrays["mean"], arrays["log_sd"], arrays["rows"]
-    latents = Latents(header, *found, columns, texts["split"], layers or {})
-    same_rows = len({len(array) for array in arrays.values()}) == 1
-    fits = layers is not None and sum(latents.layers.values()) == latents.mean.shape[1]
-    if not same_rows or not fits or latents.log_sd.shape != latents.mean.shape or (latents.rows < 0).any():
-        raise ArtifactError(f"{path}: its arrays do not fit together; make it again with mmgen fit-aggregate")
-    return latents
+    return Latents(header, mean, log_sd, rows, columns, texts["split"], layers)
 
 
-def _parse_layers(text: str) -> dict[str, int] | None:
-    """Parse sizes of latent layers by name from JSON text; {} without layers, None for malformed text."""
-    if not text:
-        return {}
+def _parse_layers(text: str) -> dict[str, int]:
+    """Parse sizes of latent layers by name from JSON text; {} for anything else."""
     try:
         found = parse_json(text)
     except MalformedError:
-        return None
-    if not isinstance(found, dict) or not all(type(size) is int and size > 0 for size in found.values()):
-        return None
-    return found
+        return {}
+    are_sizes = isinstance(found, dict) and all(type(size) is int and size > 0 for size in found.values())
+    return found if are_sizes else {}

@@ -1,16 +1,15 @@
 """Samples: values drawn from a model, such as images; other values and texts of the same z, the descriptions, and z."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmgen.artifacts.bundle import read_bundle, write_bundle
+from mmgen.artifacts.bundle import Bundle
 from mmgen.artifacts.elements import NAME
-from mmgen.artifacts.header import Header, Parent
-from mmgen.core.errors import ArtifactError
+from mmgen.artifacts.header import Header
 from mmgen.settings.arguments import check_arguments
 
 if TYPE_CHECKING:
@@ -72,17 +71,21 @@ class _Texts:
         return self.rows
 
 
-_Form = tuple[str | None, int | None]
-"""Type and number of axes of an array; None for any."""
-_ARRAYS: dict[str, _Form] = {
-    "images": ("float32", None), "images_sampled": (None, None), "attributes": ("uint8", 2),
-    "attributes_judged": ("uint8", 2), "attributes_completed": ("uint8", 2), "z": ("float32", 2),
-    "text": ("uint16", 2), "text_asked": ("uint16", 2),
-}  # fmt: skip
-_FAMILIES: dict[str, _Form] = {"images": ("float32", None), "images_sampled": (None, None)}
-_SAMPLED = ("uint8", "float32")
-_TEXTS = ("image", "text_name", "vocabulary", "slots")
-_OPTIONAL = ("images_sampled", "attributes_judged", "attributes_completed", "text", "text_asked", *_TEXTS)
+_PIXELS = ("float32", "uint8")
+_CODES, _WORDS = (("uint8",), 2), (("uint16",), 2)
+_FORM = Bundle(
+    "samples",
+    {
+        "images": (("float32",), None), "images_sampled": (_PIXELS, None), "attributes": _CODES,
+        "attributes_judged": _CODES, "attributes_completed": _CODES, "z": (("float32",), 2), "text": _WORDS,
+        "text_asked": _WORDS, "images.*": (("float32",), None), "images_sampled.*": (_PIXELS, None),
+    },
+    ("name", "names", "values", "image", "text_name", "vocabulary", "slots"),
+    frozenset([
+        "images_sampled", "attributes_judged", "attributes_completed", "text", "text_asked", "image", "text_name",
+        "vocabulary", "slots",
+    ]),
+)  # fmt: skip
 
 
 def write_samples(
@@ -91,8 +94,6 @@ def write_samples(
     images: np.ndarray,
     attributes: np.ndarray,
     z: np.ndarray,
-    settings: Mapping[str, Any],
-    seed: int,
     images_sampled: np.ndarray | None = None,
     attributes_judged: np.ndarray | None = None,
     attributes_completed: np.ndarray | None = None,
@@ -102,11 +103,11 @@ def write_samples(
     text: np.ndarray | None = None,
     text_asked: np.ndarray | None = None,
     text_info: "TextDescription | None" = None,
-    parents: Iterable[Parent] = (),
-    facts: Mapping[str, Any] | None = None,
-    command: str = "",
+    **recorded: Any,
 ) -> Header:
     """Write samples of a model to a file; a failed write leaves no file. Arguments are as in :class:`Samples`.
+
+    ``recorded`` are ``settings``, ``seed``, ``parents``, ``facts`` and ``command`` of the header.
 
     Returns:
         The header as it was written.
@@ -114,7 +115,7 @@ def write_samples(
     Raises:
         ArtifactError: The file system refuses.
     """
-    columns = {
+    arrays: dict[str, np.ndarray | None] = {
         "images": images, "images_sampled": images_sampled, "attributes": attributes,
         "attributes_judged": attributes_judged, "attributes_completed": attributes_completed, "z": z, "text": text,
         "text_asked": text_asked,
@@ -122,21 +123,7 @@ def write_samples(
     for name, (means, sampled) in (further or {}).items():
         if not NAME.match(name):
             raise ValueError(f"'{name}' is no valid name of a modality, expected letters, digits, _, . and -")
-        columns |= {f"images.{name}": means, f"images_sampled.{name}": sampled}
-    arrays = {}
-    for name, values in columns.items():
-        if values is None:
-            continue
-        dtype, axes = _ARRAYS.get(name) or _FAMILIES[name.partition(".")[0]]
-        values = np.asarray(values)
-        dtype = dtype or ("uint8" if values.dtype == np.uint8 else "float32")
-        fits = values.ndim == (axes or max(1, values.ndim)) and np.can_cast(values.dtype, dtype, "same_kind")
-        if not fits or len(values) != len(images):
-            raise ValueError(
-                f"{name} are {values.dtype} {values.shape}, expected {dtype} with {axes or 'some'} axes, "
-                "one row a sample"
-            )
-        arrays[name] = values.astype(dtype, copy=False)
+        arrays |= {f"images.{name}": means, f"images_sampled.{name}": sampled}
     texts = {"name": "", "names": "", "values": ""}
     if info is not None:
         texts = {"name": info.name, **info.text_attributes()}
@@ -144,9 +131,7 @@ def write_samples(
         texts["image"] = image
     if text_info is not None and (text is not None or text_asked is not None):
         texts |= {"text_name": text_info.name, **text_info.text_attributes()}
-    return write_bundle(
-        path, "samples", arrays, texts, settings=settings, seed=seed, parents=parents, facts=facts, command=command
-    )
+    return _FORM.write(path, arrays, texts, **recorded)
 
 
 @check_arguments
@@ -159,9 +144,8 @@ def read_samples(path: str | Path) -> Samples:
     from mmgen.modalities.attributes import AttributesDescription
     from mmgen.modalities.text import TextDescription
 
-    names = ("name", "names", "values", *_TEXTS)
     path = Path(path)
-    header, arrays, texts = read_bundle(path, "samples", _ARRAYS, names, _OPTIONAL, _FAMILIES)
+    header, arrays, texts = _FORM.read(path)
     info = None
     if texts["names"]:
         info = AttributesDescription.read(texts["name"], _Texts(str(path), texts, arrays["attributes"].shape))
@@ -185,11 +169,7 @@ def read_samples(path: str | Path) -> Samples:
         asked,
         text_info,
     )
-    if not _is_consistent(samples, arrays):
-        raise ArtifactError(
-            f"{path}: its arrays differ in their numbers of samples or hold invalid codes; "
-            "make it again with mmgen sample"
-        )
+    _FORM.require(path, _is_consistent(samples, arrays))
     return samples
 
 
@@ -204,24 +184,19 @@ def _read_further_images(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[np
 
 
 def _is_consistent(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
-    """Return True if all arrays have the same number of samples and valid codes."""
-    sampled, judged, info, words = (
-        samples.images_sampled,
-        samples.attributes_judged,
-        samples.info,
-        samples.text_info,
-    )
-    codes = [each for each in (samples.attributes, judged, samples.attributes_completed) if each is not None]
+    """Return True if the shapes of all arrays fit together and all codes are valid."""
+    info, words, sampled = samples.info, samples.text_info, samples.images_sampled
+    codes = [samples.attributes, samples.attributes_judged, samples.attributes_completed]
+    known = [each for each in codes if each is not None]
     texts = [each for each in (samples.text, samples.text_asked) if each is not None]
     return (
-        len({len(array) for array in arrays.values()}) == 1
-        and (sampled is None or (sampled.shape == samples.images.shape and sampled.dtype in _SAMPLED))
+        (sampled is None or sampled.shape == samples.images.shape)
         and 2 * len(samples.further) == sum("." in name for name in arrays)
         and all(NAME.match(name) for name in samples.further)
-        and all(means.shape == draws.shape and draws.dtype in _SAMPLED for means, draws in samples.further.values())
-        and len({each.shape for each in codes}) == 1
+        and all(means.shape == draws.shape for means, draws in samples.further.values())
+        and len({each.shape for each in known}) == 1
         and (info is None or samples.attributes.shape[1] == len(info.names))
-        and (info is None or not any(info.find_fault(each) for each in codes))
+        and (info is None or not any(info.find_fault(each) for each in known))
         and len({each.shape for each in texts}) <= 1
         and (words is None or not any(words.find_fault(each) for each in texts))
     )

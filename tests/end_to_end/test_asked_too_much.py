@@ -184,7 +184,7 @@ def test_a_fit_refuses_settings_that_it_cannot_use(model: Path, options: list[st
 
 
 def test_an_empty_condition_of_a_fit_is_refused(model: Path) -> None:
-    with pytest.raises(library.core.errors.UsageError, match="--given got ''"):
+    with pytest.raises(library.core.errors.UsageError, match="given got ''"):
         library.fit_aggregate(model, given="")
 
 
