@@ -14,7 +14,7 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.classifier import load_classifier
-from mmgen.evaluation.kernel import kernel_distance
+from mmgen.evaluation.distances import kernel_distance
 from mmgen.generation import load
 
 GROUPS = 20

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mmgen.descriptions import caption_to_attributes
-from mmgen.evaluation.nearest import pool_pixels
 from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.retrieved import RetrievedPictures
+from mmgen.evaluation.training_pictures import pool_pixels
 from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import DecodedPictures, decode_pictures, draw_words
 from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description

@@ -15,7 +15,7 @@ from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation.drawn import ClassifiedPictures
 from mmgen.evaluation.factors import Code, Factors, encode_with_factors, read_factors
 from mmgen.evaluation.provenance import Provenance
-from mmgen.evaluation.questions import Questions
+from mmgen.evaluation.queries import Questions
 from mmgen.evaluation.real import RealPictures
 from mmgen.evaluation.retrieved import RetrievedPictures
 from mmgen.evaluation.settings import EvaluationSettings

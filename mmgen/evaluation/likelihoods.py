@@ -19,7 +19,6 @@ from mmgen.core.memory import check_memory
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import run_generator
 from mmgen.core.seeding import torch_generator
-from mmgen.evaluation.errors import diagnostics, standard_error
 from mmgen.evaluation.importance import (
     Component,
     Density,
@@ -32,11 +31,13 @@ from mmgen.evaluation.importance import (
 from mmgen.evaluation.proposals import (
     MIXTURE,
     description_modality,
+    diagnostics,
     infer_proposal,
     main_modality,
     make_components,
     prior_component,
     proposal_conditions,
+    standard_error,
 )
 from mmgen.generation import TrainedModel
 from mmgen.generation.inputs import Pictures, validate_values

@@ -1,22 +1,66 @@
-"""The files, run and settings behind the scores of an evaluation."""
+"""The files, runs and settings behind scores, and where scores are kept."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgen.evaluation.runs import run_of_files
+from mmgen.artifacts import Header, read_header, write_text_atomic
+from mmgen.artifacts.lineage import find_parent_file
+from mmgen.core.errors import MmgenError
 from mmgen.generation.completing import can_complete
 from mmgen.results.conditions import format_condition
 from mmgen.results.naming import CONDITIONAL, LEARNED_PRIOR, RETRIEVAL
+from mmgen.results.runs import run_record
 from mmgen.results.score import Score, content_condition
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["Provenance", "kind_of_pixels"]
+__all__ = ["run_of_files", "Provenance", "kind_of_pixels", "default_scores_file", "write_scores"]
+
+_BEGINNINGS = ("start", "base")
+"""Roles of parents whose weights a run began with."""
+
+
+def run_of_files(files: Sequence[tuple[Path, Header]], below: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return the record of the run that made a model and the posteriors fitted to it.
+
+    What it began with counts without its seed where its file is found, else by its content id.
+
+    Args:
+        files: Each file with its header; the last one gives the name.
+        below: Content ids of the files that began with these.
+    """
+    headers = [header for _, header in files]
+    data = {parent.content_id for header in headers for parent in header.parents if parent.kind == "dataset"}
+    return run_record(
+        files[-1][0].name.removesuffix(".safetensors"),
+        [header.seed for header in headers],
+        [header.settings for header in headers],
+        data,
+        members=[member.to_json() for header in headers for member in header.members],
+        initial_runs=[one for path, header in files for one in _start_model_ids(path, header, below)],
+    )
+
+
+def _start_model_ids(path: Path, header: Header, below: tuple[str, ...]) -> list[str]:
+    found, below = [], (*below, header.content_id)
+    for parent in header.parents:
+        if parent.role not in _BEGINNINGS:
+            continue
+        try:
+            place = find_parent_file(path, parent)
+            known = parent.content_id not in below
+            found.append(run_of_files([(place, read_header(place))], below)["settings"] if known else parent.content_id)
+        except MmgenError:
+            found.append(parent.content_id)
+    return found
+
 
 _COMPARED = ("samples", "real")
 """Names of the details that are conditions of every metric that has them: importance samples, real pictures."""
@@ -122,3 +166,13 @@ class Provenance:
         loaded = self._evaluation.loaded
         files = [(loaded.model_path, loaded.model_header), *([(loaded.path, loaded.header)] if fitted else [])]
         return run_of_files(files)
+
+
+def default_scores_file(path: Path) -> Path:
+    """Return the default path for the scores of a model or an aggregate."""
+    return path.parent / f"{path.stem}-scores.jsonl"
+
+
+def write_scores(path: Path, scores: Sequence[Score]) -> None:
+    """Write scores as JSON lines; a failed write leaves the earlier file."""
+    write_text_atomic(path, "".join(json.dumps(score.to_json(), allow_nan=False) + "\n" for score in scores))

@@ -1,4 +1,4 @@
-"""Retrieval baseline: the training pictures that match a description best.
+"""Retrieval: the training pictures that match a description best, and ranks of right candidates among all.
 
 For attributes the match is the number of given values that agree; for captions it is the cosine similarity of words
 weighted by inverse document frequency. Pictures that match equally well are returned in random order, each once before
@@ -10,6 +10,7 @@ References:
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,77 @@ if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
     from mmgen.generation import TrainedModel
 
-__all__ = ["RetrievedPictures", "fit_of_attributes", "fit_of_captions"]
+__all__ = ["Ranks", "RetrievedPictures", "fit_of_attributes", "fit_of_captions"]
+
+_TIE = 1e-6
+"""Scores that differ by less than this share of their size tie: the difference is rounding."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Ranks of right candidates: for each of Q queries, how many of N candidates score better than the right ones.
+
+    Attributes:
+        better: Number of wrong candidates above the best right one, [Q].
+        tied: Number of wrong candidates that tie with it, [Q].
+        right: Number of right candidates that tie with it, including itself, [Q].
+        relevant: Number of right candidates, [Q].
+        candidates: N.
+    """
+
+    better: NDArray[np.int64]
+    tied: NDArray[np.int64]
+    right: NDArray[np.int64]
+    relevant: NDArray[np.int64]
+    candidates: int
+
+    @classmethod
+    def from_scores(cls, scores: NDArray[np.float64], is_right: NDArray[np.bool_]) -> "Ranks":
+        """Rank the N candidates of Q queries by scores [Q, N], higher is better; ``is_right`` [Q, N] marks right ones.
+
+        NaN counts as minus infinity.
+        """
+        scores = np.where(np.isnan(scores), -np.inf, scores)
+        best = np.where(is_right, scores, -np.inf).max(1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # infinite ones less each other
+            near = np.where(np.isfinite(best), _TIE * np.maximum(1.0, np.abs(best)), 0.0)
+            equal = (scores == best) | (np.abs(scores - best) <= near)
+        return cls(
+            ((scores > best) & ~equal & ~is_right).sum(1),
+            (equal & ~is_right).sum(1),
+            (equal & is_right).sum(1),
+            is_right.sum(1),
+            scores.shape[1],
+        )
+
+    @property
+    def chance(self) -> "Ranks":
+        """Ranks of the same queries if candidates were ordered at random."""
+        return Ranks(0 * self.better, self.candidates - self.relevant, self.relevant, self.relevant, self.candidates)
+
+    def recall_at(self, k: int) -> NDArray[np.float64]:
+        """Return the probability [Q] that a right candidate is among the first k, with ties in random order.
+
+        If t wrong and r right candidates tie, the first m = k - better places hold no right one with probability
+        C(t, m) / C(t + r, m).
+        """
+        places = np.clip(k - self.better, 0, self.tied + self.right)
+        none = np.ones(len(self.better))
+        for taken in range(int(places.max(initial=0))):  # the ratio of binomials as a product
+            left = self.tied + self.right - taken
+            step = np.clip(self.tied - taken, 0, None) / np.maximum(left, 1)
+            none = np.where(taken < places, none * step, none)
+        return np.asarray(1 - none)
+
+    @property
+    def ranks(self) -> NDArray[np.float64]:
+        """Mean rank [Q] of the first right candidate with ties in random order: 1 + better + tied / (right + 1)."""
+        return np.asarray(1 + self.better + self.tied / (self.right + 1))
+
 
 _AT_ONCE = 256
 """Pictures that are read together."""
-_TIE = 1e-9
+_SAME_FIT = 1e-9
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +135,7 @@ class RetrievedPictures:
             fits = fit_of_captions(queries.tokens, self._tokens, len(self._loaded.text.vocabulary))
         found = []
         for query, fit in zip(words, fits, strict=True):
-            best = np.flatnonzero(fit >= fit.max() - _TIE)
+            best = np.flatnonzero(fit >= fit.max() - _SAME_FIT)
             rng = numpy_generator(self._seed, "retrieval", *query)
             rounds = -(-(have + n) // len(best))
             order = np.concatenate([rng.permutation(best) for _ in range(rounds)])

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, explain_incomparable_pictures
-from mmgen.evaluation.neighbours import are_inside_balls
+from mmgen.evaluation.distances import are_inside_balls
 from mmgen.evaluation.queries import weighted_mean
-from mmgen.evaluation.real import Points
+from mmgen.evaluation.real import TOO_FEW, PictureComparison, Points, compare_pictures, explain_incomparable_pictures
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score
 from mmgen.results.standard_errors import share_error

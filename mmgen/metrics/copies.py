@@ -13,11 +13,11 @@ import numpy as np
 
 from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
-from mmgen.evaluation.copy_test import compare_with_held_out
 from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.evaluation.training_pictures import (
     Space,
+    compare_with_held_out,
     explain_missing_held_out_pictures,
     explain_missing_training_pictures,
 )

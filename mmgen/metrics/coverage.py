@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation import needs
-from mmgen.evaluation.divergence import jackknife_divergence, jensen_shannon, remaining_bias
 from mmgen.evaluation.queries import Frequencies, Queries, WeightedMean, weighted_mean
+from mmgen.evaluation.real import jackknife_divergence, jensen_shannon, remaining_bias
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 from mmgen.results.standard_errors import share_error

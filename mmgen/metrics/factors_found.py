@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mmgen.evaluation.factors import Code
-from mmgen.evaluation.mutual_information import BINS, GAP, leading_dimensions, relative_information
+from mmgen.evaluation.factors import BINS, GAP, Code, leading_dimensions, relative_information
 from mmgen.metrics._base import Score
 from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 

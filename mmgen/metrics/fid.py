@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, explain_incomparable_pictures
-from mmgen.evaluation.frechet import (
+from mmgen.evaluation.distances import (
     Distance,
     distance_within_descriptions,
     extrapolate_distance,
     jackknife_error,
     pooled_distance,
 )
-from mmgen.evaluation.real import Points
+from mmgen.evaluation.real import TOO_FEW, PictureComparison, Points, compare_pictures, explain_incomparable_pictures
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score
 

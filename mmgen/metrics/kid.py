@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, explain_incomparable_pictures
-from mmgen.evaluation.frechet import jackknife_error
-from mmgen.evaluation.kernel import kernel_distance, pooled_kernel_distance
+from mmgen.evaluation.distances import jackknife_error, kernel_distance, pooled_kernel_distance
 from mmgen.evaluation.queries import weighted_mean
-from mmgen.evaluation.real import Points
+from mmgen.evaluation.real import TOO_FEW, PictureComparison, Points, compare_pictures, explain_incomparable_pictures
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score
 

@@ -19,8 +19,6 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation import needs
-from mmgen.evaluation.costs import explain_slow_densities, importance_samples, text_samples
-from mmgen.evaluation.errors import diagnostics, shared_error, standard_error
 from mmgen.evaluation.importance import Estimate, Noise, Terms
 from mmgen.evaluation.likelihoods import (
     Quantities,
@@ -32,7 +30,16 @@ from mmgen.evaluation.likelihoods import (
     has_description,
     quantities_under_prior,
 )
-from mmgen.evaluation.proposals import MIXTURE, description_modality, main_modality, proposal_conditions
+from mmgen.evaluation.needs import explain_slow_densities, importance_samples, text_samples
+from mmgen.evaluation.proposals import (
+    MIXTURE,
+    description_modality,
+    diagnostics,
+    main_modality,
+    proposal_conditions,
+    shared_error,
+    standard_error,
+)
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 

@@ -7,8 +7,7 @@ References:
 
 import numpy as np
 
-from mmgen.evaluation.factors import Code
-from mmgen.evaluation.mutual_information import BINS, relative_information
+from mmgen.evaluation.factors import BINS, Code, relative_information
 from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 
 __all__ = ["Mig"]

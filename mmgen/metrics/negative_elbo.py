@@ -14,8 +14,8 @@ from torch import Tensor
 
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation import needs
-from mmgen.evaluation.errors import mean_and_error
 from mmgen.evaluation.importance import latents_per_pass
+from mmgen.evaluation.proposals import mean_and_error
 from mmgen.evaluation.provenance import kind_of_pixels
 from mmgen.evaluation.settings import POINTS
 from mmgen.latent.gaussian import DiagonalGaussian

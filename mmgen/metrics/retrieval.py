@@ -20,10 +20,10 @@ from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.seeding import numpy_generator, stream_key, torch_generator
 from mmgen.evaluation import needs
-from mmgen.evaluation.costs import check_slow_pairs, importance_samples
 from mmgen.evaluation.importance import latents_per_pass
 from mmgen.evaluation.likelihoods import has_description, main_modality
-from mmgen.evaluation.ranks import Ranks
+from mmgen.evaluation.needs import check_slow_pairs, importance_samples
+from mmgen.evaluation.retrieved import Ranks
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 from mmgen.posteriors import posterior_of

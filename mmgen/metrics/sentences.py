@@ -18,7 +18,6 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation import needs
-from mmgen.evaluation.errors import mean_and_error
 from mmgen.evaluation.languages import (
     complete_points,
     count_tokens,
@@ -28,6 +27,7 @@ from mmgen.evaluation.languages import (
     per_token,
     unigram_cost,
 )
+from mmgen.evaluation.proposals import mean_and_error
 from mmgen.evaluation.settings import POINTS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions

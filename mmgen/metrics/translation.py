@@ -9,7 +9,6 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.evaluation import needs
-from mmgen.evaluation.errors import mean_and_error
 from mmgen.evaluation.languages import (
     complete_points,
     count_tokens,
@@ -21,6 +20,7 @@ from mmgen.evaluation.languages import (
     shuffled_rows,
     source_languages,
 )
+from mmgen.evaluation.proposals import mean_and_error
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 

@@ -7,8 +7,15 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from mmgen.evaluation.copy_test import CopyShare, compare_with_held_out, share_interval
-from mmgen.evaluation.nearest import NEIGHBOURS, Block, find_nearest, pool_pixels
+from mmgen.evaluation.training_pictures import (
+    NEIGHBOURS,
+    Block,
+    CopyShare,
+    compare_with_held_out,
+    find_nearest,
+    pool_pixels,
+    share_interval,
+)
 from mmgen.metrics.copies import _explain_floor
 
 Points = NDArray[np.float32]

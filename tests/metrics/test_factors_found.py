@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mmgen.evaluation.factors import Code
-from mmgen.evaluation.mutual_information import chance_information, leading_dimensions, relative_information
+from mmgen.evaluation.factors import Code, chance_information, leading_dimensions, relative_information
 from mmgen.metrics.factors_found import FactorsFound
 from mmgen.results.score import Score
 from tests.metrics.test_disentanglement import NAMES, code

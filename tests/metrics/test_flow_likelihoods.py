@@ -11,8 +11,8 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.densities.rectified_flow import RectifiedFlowDensity
-from mmgen.evaluation.costs import check_slow_pairs, explain_slow_densities, importance_samples, text_samples
 from mmgen.evaluation.evaluation import EvaluationSettings
+from mmgen.evaluation.needs import check_slow_pairs, explain_slow_densities, importance_samples, text_samples
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.results.score import Score
 from mmgen.testing.linear_gaussian import draw_observations, make_linear_gaussian

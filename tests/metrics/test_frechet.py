@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from mmgen.evaluation.frechet import (
+from mmgen.evaluation.distances import (
     GROUPS,
     distance_within_descriptions,
     extrapolate_distance,

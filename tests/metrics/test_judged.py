@@ -13,10 +13,9 @@ import mmgen.metrics
 from mmgen.artifacts import Dataset
 from mmgen.classifier._files import build_classifier
 from mmgen.core.errors import UsageError
-from mmgen.evaluation.divergence import jackknife_divergence, jensen_shannon, remaining_bias
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
-from mmgen.evaluation.questions import Questions
+from mmgen.evaluation.queries import Frequencies, Queries, Questions, weighted_mean
+from mmgen.evaluation.real import jackknife_divergence, jensen_shannon, remaining_bias
 from mmgen.metrics._evaluate import evaluate, training_images_warning
 from mmgen.metrics.correctness import correctness_by_query
 from mmgen.metrics.coverage import exact_coverage, query_coverage_error

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmgen.evaluation.frechet import jackknife_error
-from mmgen.evaluation.kernel import kernel_distance, pooled_kernel_distance
+from mmgen.evaluation.distances import jackknife_error, kernel_distance, pooled_kernel_distance
 
 Floats = NDArray[np.float64]
 

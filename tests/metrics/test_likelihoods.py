@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.evaluation.errors import diagnostics
 from mmgen.evaluation.importance import Component, Estimate, Terms, compute_terms, summarise_weights
 from mmgen.evaluation.likelihoods import (
     compute_image_terms,
@@ -18,6 +17,7 @@ from mmgen.evaluation.likelihoods import (
     infer_proposal,
     quantities_under_prior,
 )
+from mmgen.evaluation.proposals import diagnostics
 from tests.metrics.toy import LEARNED, TEXT_SD, Gaussian, gaussian_points, loaded_gaussian, text_posterior
 from tests.posteriors.stand_in import StandIn
 

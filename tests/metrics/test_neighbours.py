@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from mmgen.evaluation.neighbours import NEIGHBOURS, are_inside_balls, neighbour_distances
+from mmgen.evaluation.distances import NEIGHBOURS, are_inside_balls, neighbour_distances
 
 RANDOM = np.random.default_rng(0)
 

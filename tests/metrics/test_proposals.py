@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
-from mmgen.evaluation.errors import shared_error, standard_error
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.importance import Estimate, summarise_weights
 from mmgen.evaluation.likelihoods import estimate_text
+from mmgen.evaluation.proposals import shared_error, standard_error
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.results.groups import contrast, group_runs
 from mmgen.results.score import ExampleValues, Score

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mmgen.evaluation.questions import Questions
+from mmgen.evaluation.queries import Questions
 from mmgen.modalities.text import TextDescription
 
 TEXT = TextDescription(vocabulary=("big", "red"), length=2)

@@ -13,7 +13,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
-from mmgen.evaluation.ranks import Ranks
+from mmgen.evaluation.retrieved import Ranks
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.trace import Trace
 from mmgen.metrics.retrieval import Retrieval

@@ -12,7 +12,7 @@ from scipy import stats
 
 from mmgen.artifacts import Header, parent_record, read_header, write_checkpoint
 from mmgen.core.errors import ArtifactError
-from mmgen.evaluation.runs import run_of_files
+from mmgen.evaluation.provenance import run_of_files
 from mmgen.results.comparing import compare_scores
 from mmgen.results.groups import contrast, group_runs, is_best, paired_difference
 from mmgen.results.runs import run_record

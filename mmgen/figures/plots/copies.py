@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
-from mmgen.evaluation.nearest import NearestTraining, find_nearest, pool_pixels, read_pooled_pixels, training_blocks
+from mmgen.evaluation.training_pictures import (
+    NearestTraining,
+    find_nearest,
+    pool_pixels,
+    read_pooled_pixels,
+    training_blocks,
+)
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Tile, TileRow, tile_table
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of, select_descriptions
