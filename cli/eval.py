@@ -61,7 +61,7 @@ def _score_rows(scores: Sequence["Score"]) -> list[list[str]]:
 def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
     """Print a table for each metric, on stdout if ``as_result`` and else on stderr, and the scores' warnings."""
     from mmgen.metrics import get, names
-    from mmgen.results.score_table import tabulate_scores
+    from mmgen.results.score import tabulate_scores
 
     if as_result and not sys.stdout.isatty():
         print_result_lines((), _score_rows(scores))

@@ -194,7 +194,7 @@ def _run_on_own_pictures(
     from mmgen.cli import _own_pictures as own
     from mmgen.cli._runs import run_stages
     from mmgen.data_recipes.folder import Folder
-    from mmgen.results.score_table import tabulate_scores
+    from mmgen.results.score import tabulate_scores
 
     own.check_options(size, steps, minutes)
     recipe = Folder(pictures=images, drop_unreadable=drop_unreadable)

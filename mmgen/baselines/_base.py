@@ -1,28 +1,37 @@
-"""The bases of baselines, and the data and labels for those that read labels."""
+"""The bases of baselines: predictors of labels, their data, logistic regression and networks."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmgen.artifacts import Dataset
-from mmgen.core.errors import DataError, UsageError, format_unknown_name
+from mmgen.artifacts import Dataset, read_checkpoint, write_checkpoint
+from mmgen.core.batch import Batch
+from mmgen.core.errors import DataError, Interrupted, UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import stream_key, torch_generator
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
+from mmgen.models import Model, build_model
+from mmgen.objectives import Bound
+from mmgen.objectives.elbo import Elbo
+from mmgen.posteriors import means_in_slices
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.labelling import choose_labelled_examples, label_seed
+from mmgen.training.loop import train
 from mmgen.training.masked import MaskedRows
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import choose_paired_examples, paired_count
 from mmgen.training.precision import resolve_device
-
-__all__ = ["Baseline", "LabelReader", "LabelSupply", "BaselineData"]
+from mmgen.training.task import ALONE, Task, make_parameter_groups
 
 _CHUNK = 1000
 
@@ -185,3 +194,132 @@ class LabelReader(Baseline):
         self, labels: LabelSupply
     ) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
         """Learn from the labelled images and predict codes [N] of all test images; yield the fraction done."""
+
+
+INVERSE_PENALTIES = (0.01, 0.1, 1.0, 10.0)
+"""C of scikit-learn; the one that is best on the validation part is used, the smallest of equals."""
+
+_MOST_ITERATIONS = 200
+
+
+def fit_regression(features: NDArray[np.float32], codes: NDArray[np.int64], inverse_penalty: float) -> Any:
+    """Fit logistic regression from features [N, F] to codes [N]. If all codes are equal, it predicts that code."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    if (codes == codes[0]).all():
+        return DummyClassifier().fit(features, codes)
+    with warnings.catch_warnings():
+        # Weak penalties on separable pairs converge slowly; stopping early is a penalty of its own.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return LogisticRegression(C=inverse_penalty, max_iter=_MOST_ITERATIONS).fit(features, codes)
+
+
+class LinearBaseline(LabelReader):
+    """Base of methods that predict labels by logistic regression from features of images."""
+
+    @abstractmethod
+    def features(self, part: str) -> NDArray[np.float32]:
+        """Compute features [N, F] of all images of a part of the split."""
+
+    def train_features(self) -> Generator[float, None, None]:
+        """Learn the parameters of :meth:`features` from all training images; yield the fraction done."""
+        yield 0.0
+
+    def learn_features(self) -> Generator[float, None, None]:
+        yield from self.train_features()
+        self._features = {part: self.features(part) for part in ("train", "val", "test")}
+        yield 1.0
+
+    def predict_test_labels(
+        self, labels: LabelSupply
+    ) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+        pairs, features, codes = self.data.labelled_positions(labels), self._features, self.data.labels
+        known = codes("val") != UNKNOWN
+        best, found, chosen = -1.0, None, 0.0
+        for number, inverse_penalty in enumerate(INVERSE_PENALTIES):
+            yield number / len(INVERSE_PENALTIES)
+            model = fit_regression(features["train"][pairs], codes("train")[pairs], inverse_penalty)
+            right = float((model.predict(features["val"][known]) == codes("val")[known]).mean()) if known.any() else 0.0
+            if right > best:
+                best, found, chosen = right, model, inverse_penalty
+        assert found is not None
+        predicted = np.asarray(found.predict(features["test"]), np.int64)
+        return predicted, {"inverse_penalty": chosen, "features": features["test"].shape[1]}
+
+
+class NoiselessTask(Task):
+    """Training task that predicts ``generated`` from an image by way of z, the mean of q(z|image), without noise.
+
+    Args:
+        model: The model of q(z|x) and p(generated|z); only these are trained.
+        image: Name of the image modality.
+        generated: Name of the modality to predict: attributes, or the image itself.
+        l2_attributes_decoder: As in :class:`mmgen.training.task.ModelTask`, if attributes are predicted.
+    """
+
+    def __init__(self, model: Model, image: str, generated: str, l2_attributes_decoder: float = 0.0) -> None:
+        super().__init__()
+        self.model = model
+        self.image = image
+        self.generated = generated
+        self.l2_attributes_decoder = l2_attributes_decoder
+
+    def parameter_groups(self, player: str = ALONE, weight_decay: float = 0.0) -> list[dict[str, Any]]:
+        parameters = self.player_parameters(player)
+        return make_parameter_groups(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
+
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
+        """Return log p(generated | z) in nats [B], z being the mean of q(z|image)."""
+        z = self.model.means(batch, (self.image,))
+        value = self.model.log_likelihood(self.generated, z, batch)
+        return Bound(value, {f"log p({self.generated}|image)": value})
+
+
+def build_image_model(data: BaselineData, generated: str) -> Model:
+    """Build an untrained model of q(z|image) and p(generated|z) with the networks of the joint model's settings."""
+    settings = data.settings
+    torch.manual_seed(stream_key(data.seed, "initial weights"))
+    if generated in (own := settings.build_objective().demands).marginalises:
+        return build_model(settings.model, own, settings.data).to(data.device)
+    objective = Elbo(modalities=(generated,), given=(data.image.name,))
+    model = settings.model.model_copy(update={"inference": objective.demands.inference})
+    return build_model(model, objective.demands, settings.data).to(data.device)
+
+
+def train_task(task: Task, rows: Rows, data: BaselineData) -> Generator[float, None, dict[str, Any]]:
+    """Train the networks of ``task`` with early stopping; yield the fraction done, and return facts about the run."""
+
+    def save(path: Path, facts: dict[str, Any]) -> None:  # a file, by which the loop knows that there is a best one
+        write_checkpoint(path, kind="model", tensors=task.state_dict(), settings={}, seed=data.seed, facts=facts)
+
+    settings = data.settings.training
+    with TemporaryDirectory(prefix="mmgen-baseline-") as folder:
+        out = Path(folder) / "baseline.safetensors"
+        work = train(task, rows, data.rows("val"), settings, out, save, {}, resume="never")
+        try:
+            for progress in work:
+                yield progress.done / max(1, settings.steps)
+        except Interrupted as stop:
+            raise Interrupted(
+                "interrupted; an unfinished baseline saves nothing: give the same command again", stop.exit_code - 128
+            ) from None
+        header, tensors = read_checkpoint(out, "model")
+    task.load_state_dict(tensors)
+    task.eval()
+    return dict(header.facts)
+
+
+def encode_images(model: Model, data: BaselineData, part: str) -> NDArray[np.float32]:
+    """Compute the mean [N, D] of q(z|image) for every image of a part of the split."""
+    rows, image = data.rows(part), data.image.name
+    means = []
+    precision = data.settings.training.precision
+    generator = torch_generator(data.seed, "layers of baselines", part, device=data.device)
+    with torch.inference_mode():
+        for chunk in torch.arange(len(rows)).split(_CHUNK):
+            points = rows.batch(chunk).select([image])
+            parts = means_in_slices(model, points, (image,), precision, generator)
+            means += [mean.cpu().numpy() for _, mean in parts]
+    return np.concatenate(means)

@@ -17,15 +17,13 @@ from mmgen.core.errors import DataError, UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Progress, Work, map_fractions
 from mmgen.modalities import Description
-from mmgen.results.runs import run_record
+from mmgen.results.conditions import run_record
 from mmgen.results.score import ExampleValues, Score, content_condition
 from mmgen.results.standard_errors import add_clustered_error, binomial_error
 from mmgen.settings.config import to_json_values, validate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import label_seed
 from mmgen.training.model_run import ExperimentSettings
-
-__all__ = ["measure_density", "measure_labels"]
 
 _CHUNK = 4096
 _CPU = torch.device("cpu")

@@ -10,8 +10,15 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, fit_moments
-from mmgen.baselines._scales import fit_scales, log_scale_mixture
+from mmgen.baselines._density import (
+    CONFIG,
+    DensityBaseline,
+    FittedDensity,
+    Numbers,
+    fit_moments,
+    fit_scales,
+    log_scale_mixture,
+)
 
 __all__ = ["GaussianScaleMixture"]
 

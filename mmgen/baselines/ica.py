@@ -13,8 +13,15 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, fit_moments
-from mmgen.baselines._scales import fit_scales, log_scale_mixture
+from mmgen.baselines._density import (
+    CONFIG,
+    DensityBaseline,
+    FittedDensity,
+    Numbers,
+    fit_moments,
+    fit_scales,
+    log_scale_mixture,
+)
 from mmgen.core.errors import DataError
 from mmgen.core.progress import map_fractions
 from mmgen.core.seeding import stream_key

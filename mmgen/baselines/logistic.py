@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.baselines._logistic import LinearBaseline
+from mmgen.baselines._base import LinearBaseline
 
 __all__ = ["Logistic"]
 

@@ -10,7 +10,7 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.baselines._logistic import LinearBaseline
+from mmgen.baselines._base import LinearBaseline
 from mmgen.core.seeding import numpy_generator, stream_key
 
 __all__ = ["Rbm"]

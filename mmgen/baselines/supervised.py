@@ -8,8 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.baselines._base import LabelReader, LabelSupply
-from mmgen.baselines._networks import NoiselessTask, build_image_model, train_task
+from mmgen.baselines._base import LabelReader, LabelSupply, NoiselessTask, build_image_model, train_task
 from mmgen.core.batch import Batch
 from mmgen.models import Model
 from mmgen.objectives import Bound

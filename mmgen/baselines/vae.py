@@ -5,8 +5,7 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.baselines._logistic import LinearBaseline
-from mmgen.baselines._networks import build_image_model, encode_images, train_task
+from mmgen.baselines._base import LinearBaseline, build_image_model, encode_images, train_task
 from mmgen.objectives.elbo import Elbo
 from mmgen.training.task import ModelTask
 

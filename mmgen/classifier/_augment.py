@@ -12,8 +12,6 @@ from torch import Tensor
 
 from mmgen.core.notation import UNKNOWN
 
-__all__ = ["Augmentation", "choose_augmentation"]
-
 _OPPOSITES = {"left": "right", "right": "left", "front": "behind", "behind": "front"}
 _SIDEWAYS = ("left", "right")
 

@@ -1,18 +1,77 @@
-"""A classifier network, with the names and values of the attributes that it predicts."""
+"""Networks of attribute classifiers: their base, a classifier with what it predicts, and its training task."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import ClassifierNetwork
+from mmgen.classifier._augment import Augmentation
+from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.modalities import Description
+from mmgen.objectives import Bound
 from mmgen.training.precision import autocast
+from mmgen.training.task import ALONE, Task
 
-__all__ = ["Classifier"]
+
+class ClassifierNetwork(nn.Module, ABC):
+    """Base of networks that predict attributes of an example, with one output layer (head) for each attribute.
+
+    Args:
+        event_shape: Shape of every value; (C, H, W) of an image.
+        sizes: Number of values V of every predicted attribute, in order.
+        hint_size: Width of the one-hot attributes that are inputs besides the image; 0 for none.
+    """
+
+    def __init__(self, event_shape: tuple[int, ...], sizes: tuple[int, ...], hint_size: int = 0) -> None:
+        super().__init__()
+        self.event_shape = event_shape
+        self.sizes = sizes
+        self.hint_size = hint_size
+
+    @classmethod
+    def for_description(
+        cls, described: "Description", sizes: tuple[int, ...], hint_size: int = 0
+    ) -> "ClassifierNetwork":
+        """Build the network for a modality with the specification ``described``; by default only for images.
+
+        Raises:
+            UsageError: The network does not read such data.
+        """
+        if described.picture_shape != described.event_shape:
+            raise UsageError(
+                f"--network got a network for images, but {described.name} is a {described.kind}; use --network encoder"
+            )
+        return cls(described.event_shape, sizes, hint_size)
+
+    @abstractmethod
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
+        """Return the last hidden layer [B, F], the input of the heads, after its non-linearity and before dropout.
+
+        Args:
+            images: Values [B, *event_shape], such as images [B, C, H, W] in [0, 1].
+            hints: Attributes that are inputs, one-hot [B, hint_size], zeros where unknown; None without such inputs.
+        """
+
+    @abstractmethod
+    def logits(self, features: Tensor) -> list[Tensor]:
+        """Compute logits [B, V] of every predicted attribute from features [B, F]; affine apart from dropout."""
+
+    def forward(self, images: Tensor, hints: Tensor | None = None) -> list[Tensor]:
+        """Compute logits [B, V] of every predicted attribute; arguments are as in :meth:`features`."""
+        return self.logits(self.features(images, hints))
+
+
+def append_planes(images: Tensor, hints: Tensor | None) -> Tensor:
+    """Append each number of ``hints`` [B, X] to images [B, C, H, W] as a constant channel: [B, C + X, H, W]."""
+    if hints is None or not hints.shape[1]:
+        return images
+    planes = hints.to(images.dtype)[:, :, None, None].expand(-1, -1, *images.shape[2:])
+    return torch.cat([images, planes], 1)
+
 
 _CHUNK = 512
 """Images per pass of :meth:`Classifier.predict`: activations of 64x64 images stay within the caches."""
@@ -186,3 +245,51 @@ class Classifier(nn.Module):
         finally:
             self.train(was_training)
         return torch.cat(parts)
+
+
+def log_probability(logits: list[Tensor], values: Tensor, present: Tensor) -> Tensor:
+    """Return log p(attribute | image) in nats [B, A]; 0 where the attribute is unknown."""
+    parts = [-F.cross_entropy(part, values[:, index], reduction="none") for index, part in enumerate(logits)]
+    return torch.stack(parts, 1).masked_fill(~present, 0.0)
+
+
+class ClassifierTask(Task):
+    """Training task that maximises log p(attributes | image, hints) over the attributes that are known.
+
+    Args:
+        classifier: What is trained.
+        observed: Name of the modality that it reads.
+        attributes: Name of the attributes modality.
+        augmentation: Changes of an example that keep its description true, made in training only.
+    """
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        observed: str = "image",
+        attributes: str = "attributes",
+        augmentation: Augmentation | None = None,
+    ) -> None:
+        super().__init__()
+        self.classifier = classifier
+        self.observed = observed
+        self.quantity = f"log p(labels|{observed})"
+        self.attributes = attributes
+        self.augmentation = augmentation
+
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
+        """Return the log-likelihood of the known attributes [B] in nats, with one term per attribute."""
+        images, present = batch.values[self.observed], batch.present[self.attributes]
+        codes = batch.values[self.attributes].masked_fill(~present, UNKNOWN)
+        if self.augmentation is not None and step is not None:
+            images, codes = self.augmentation(images, codes)
+        logits = self.classifier(images, codes)
+        asked = codes[:, self.classifier.predicted]
+        known = asked != UNKNOWN
+        parts = log_probability(logits, asked.masked_fill(~known, 0), known)
+        names = [self.classifier.names[index] for index in self.classifier.predicted]
+        terms = {f"log p({name}|{self.observed})": parts[:, index] for index, name in enumerate(names)}
+        return Bound(parts.sum(1), terms, is_bound=True)
+
+    def saved_tensors(self) -> dict[str, Tensor]:
+        return dict(self.classifier.network.state_dict())

@@ -1,7 +1,7 @@
-"""Reading, writing and describing the files of classifiers."""
+"""The files of classifiers, and the choice of a dataset's: one rule for scores, figures and reports."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import mmgen.modalities
-from mmgen.artifacts import Header
+from mmgen.artifacts import Header, find_relatives, read_checkpoint, read_header
 from mmgen.classifier import get
 from mmgen.classifier._classifier import Classifier
 from mmgen.core.errors import ArtifactError, UsageError, format_unknown_name
@@ -17,8 +17,6 @@ from mmgen.core.parsing import printable
 from mmgen.modalities import Description
 from mmgen.settings.config import to_json_values, validate
 from mmgen.training.stage import load_trained
-
-__all__ = ["build_classifier", "describe_classifier", "held_out_accuracy", "load_classifier"]
 
 
 def build_classifier(
@@ -118,3 +116,32 @@ def _parse_numbers(value: Any, limit: float = math.inf) -> dict[str, float] | No
     if not isinstance(value, dict) or not all(type(n) in (int, float) and 0 <= n <= limit for n in value.values()):
         return None
     return {str(name): float(number) for name, number in value.items()}
+
+
+def find_best_classifier(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
+    """Find the most accurate attribute classifier of a dataset in ``folders``; None without one.
+
+    The best one has the highest held-out accuracy; unmeasured ones come last, and of equals the newest wins. Files
+    that do not match their content id are skipped.
+
+    Args:
+        dataset_id: Content id of the dataset.
+        folders: Where to look.
+        preferred: Content ids of classifiers that come before all others, such as the one that gave the scores at hand.
+    """
+    candidates = find_relatives(dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset_id)
+
+    def rank(path: Path) -> tuple[bool, bool, float]:
+        header = read_header(path)
+        accuracy = header.facts.get("held_out_accuracy")
+        mean = accuracy.get("mean") if isinstance(accuracy, dict) else None
+        measured = float(mean) if isinstance(mean, int | float) else -1.0
+        return header.content_id in preferred, measured >= 0, measured
+
+    for path in sorted(candidates, key=rank, reverse=True):  # stable: of equals the newest, which comes first
+        try:
+            read_checkpoint(path, "classifier")
+        except ArtifactError:
+            continue
+        return path
+    return None

@@ -8,7 +8,7 @@ References:
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import ClassifierNetwork, append_planes
+from mmgen.classifier._classifier import ClassifierNetwork, append_planes
 from mmgen.networks.cyclegan_resnet import CycleganResnet
 
 __all__ = ["Cremer"]

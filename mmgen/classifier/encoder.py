@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import ClassifierNetwork
+from mmgen.classifier._classifier import ClassifierNetwork
 from mmgen.core.errors import UsageError
 from mmgen.modalities import Description, all_present
 

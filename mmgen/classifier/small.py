@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import ClassifierNetwork, append_planes
+from mmgen.classifier._classifier import ClassifierNetwork, append_planes
 from mmgen.networks import Conv2d
 
 __all__ = ["Small"]

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import ClassifierNetwork, append_planes
+from mmgen.classifier._classifier import ClassifierNetwork, append_planes
 from mmgen.networks import Conv2d
 
 __all__ = ["Vedantam"]

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from mmgen.core.errors import SettingsError
 from mmgen.settings.config import Settings
 
-__all__ = ["Channels", "Codec", "Count"]
-
 Channels = Annotated[int, Field(ge=1, le=4096)]
 """Number of feature maps; the limit is far above that of any published autoencoder."""
 Count = Annotated[int, Field(ge=1, le=16)]

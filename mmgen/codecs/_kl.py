@@ -13,8 +13,6 @@ from torch.nn import functional
 
 from mmgen.codecs._base import Affine, Channels, Codec, Count, for_channels
 
-__all__ = ["KLAutoencoder"]
-
 _EPSILON = 1e-6
 
 

@@ -7,8 +7,6 @@ from torch import nn
 
 from mmgen.codecs._base import Affine, Codec
 
-__all__ = ["Pixels"]
-
 
 class Pixels(Codec):
     """Codec without weights: pixels from -1 to 1, the pixels of a patch as channels of one place.

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 from mmgen.codecs._base import Affine, Channels, Codec, Squash, for_channels
 
-__all__ = ["TinyAutoencoder"]
-
 Stages = Annotated[tuple[Channels, ...], Field(min_length=1, max_length=8)]
 Blocks = Annotated[tuple[Annotated[int, Field(ge=0, le=16)], ...], Field(min_length=1, max_length=8)]
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "swish": nn.SiLU, "mish": nn.Mish}

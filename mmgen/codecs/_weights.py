@@ -18,7 +18,6 @@ from mmgen.settings.config import validate
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["Pretrained", "read_pretrained"]
 
 _CONFIG = "config.json"
 _USUAL = "diffusion_pytorch_model.safetensors"

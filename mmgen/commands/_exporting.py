@@ -34,8 +34,7 @@ from mmgen.generation.classifiers import classifier_reads_samples, find_classifi
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.draws import convert_draws_to_pictures, last_file
 from mmgen.generation.sampling import sample_and_classify
-from mmgen.results.score import Score, classifier_names, read_scores
-from mmgen.results.score_table import tabulate_scores
+from mmgen.results.score import Score, classifier_names, read_scores, tabulate_scores
 
 __all__ = ["check_export", "make_export_files", "write_export", "open_temporary_folder", "write_card"]
 

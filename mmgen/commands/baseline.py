@@ -12,8 +12,7 @@ from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Opt
 if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
     from mmgen.baselines import LabelSupply
-    from mmgen.results.score import Score
-    from mmgen.results.score_table import Scores
+    from mmgen.results.score import Score, Scores
     from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["Baseline"]
@@ -71,7 +70,7 @@ class Baseline(Stage["Scores"]):
         Raises:
             UsageError: An option is not for this method, or scores are there already.
         """
-        from mmgen.results.score_table import Scores
+        from mmgen.results.score import Scores
 
         self.check_output()
         scores = self.measure()

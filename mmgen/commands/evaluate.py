@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from mmgen.evaluation import EvaluationSettings
     from mmgen.generation import TrainedModel
     from mmgen.posteriors import Guidance
-    from mmgen.results.score import Score
-    from mmgen.results.score_table import Scores
+    from mmgen.results.score import Score, Scores
 
 __all__ = ["Evaluate"]
 
@@ -92,7 +91,7 @@ class Evaluate(Completing, Stage["Scores"]):
             UsageError: Something cannot be asked of this model, or scores are there already.
         """
         from mmgen.evaluation import write_scores
-        from mmgen.results.score_table import Scores
+        from mmgen.results.score import Scores
 
         path = self.scores_path()
         scores = self.measure()

@@ -35,22 +35,6 @@ from numpy.typing import NDArray
 
 from mmgen.core.seeding import numpy_generator
 
-__all__ = [
-    "GROUPS",
-    "Distance",
-    "assign_groups",
-    "extrapolate_distance",
-    "frechet_distance",
-    "jackknife_error",
-    "pooled_distance",
-    "distance_within_descriptions",
-    "kernel_distance",
-    "pooled_kernel_distance",
-    "NEIGHBOURS",
-    "are_inside_balls",
-    "neighbour_distances",
-]
-
 GROUPS = 20
 """Groups of descriptions that the jackknife leaves out in turn."""
 

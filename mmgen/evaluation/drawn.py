@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation import TrainedModel
 
-__all__ = ["ClassifiedPictures"]
 
 _QUERIES = 64
 """Queries whose latents are drawn before any of their pictures are."""

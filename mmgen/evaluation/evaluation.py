@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mmgen.modalities.attributes import AttributesDescription
     from mmgen.posteriors import CandidateStatistics
 
-__all__ = ["Evaluation", "EvaluationSettings"]
-
 
 class Evaluation:
     """A model with the data to evaluate it on. Queries, pictures and encodings are made once for all metrics.

@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
     from mmgen.models import Model
 
-__all__ = [
-    "Code",
-    "Factors",
-    "encode_with_factors",
-    "read_factors",
-    "BINS",
-    "GAP",
-    "LEAST",
-    "LeadingDimension",
-    "chance_information",
-    "leading_dimensions",
-    "relative_information",
-]
 
 _MOST_VALUES = 100
 """Values of a factor; with more of them each would be seen too rarely."""

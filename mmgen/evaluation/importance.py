@@ -24,20 +24,6 @@ from mmgen.core.batch import Batch
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import LayeredPosterior
 
-__all__ = [
-    "Component",
-    "Density",
-    "EstimatedDensity",
-    "Estimate",
-    "Noise",
-    "Terms",
-    "summarise_weights",
-    "compute_terms",
-    "variance_of_mean",
-    "latents_per_pass",
-    "divide_draws",
-]
-
 Density = Callable[[Tensor, Batch], Tensor]
 """(z [K, B, D], batch of B) -> log density [K, B], nats."""
 

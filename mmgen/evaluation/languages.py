@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
     from mmgen.generation import TrainedModel
 
-__all__ = [
-    "complete_points",
-    "count_tokens",
-    "draws_given",
-    "explain_missing_languages",
-    "languages",
-    "log_likelihood_in_parts",
-    "per_token",
-    "shuffled_rows",
-    "source_languages",
-    "unigram_cost",
-]
 
 _LATENTS = 8192
 """Latents whose sentences are scored at a time."""

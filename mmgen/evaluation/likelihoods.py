@@ -36,7 +36,6 @@ from mmgen.evaluation.proposals import (
     main_modality,
     make_components,
     prior_component,
-    proposal_conditions,
     standard_error,
 )
 from mmgen.generation import TrainedModel
@@ -47,24 +46,6 @@ from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
 from mmgen.training.batches import make_batch
 from mmgen.training.precision import autocast
-
-__all__ = [
-    "Quantities",
-    "count_descriptions",
-    "has_description",
-    "description_modality",
-    "find_guiding_modality",
-    "image_log_likelihood",
-    "compute_image_terms",
-    "log_likelihood",
-    "main_modality",
-    "proposal_conditions",
-    "infer_proposal",
-    "estimate_text",
-    "estimate_text_by_posterior",
-    "quantities_under_prior",
-    "add_normaliser_error",
-]
 
 Quantities = dict[str, Estimate]
 _Sampler = Callable[[Batch, int, torch.Generator], Tensor]

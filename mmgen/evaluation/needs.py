@@ -19,25 +19,6 @@ from mmgen.results.naming import RETRIEVAL
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = [
-    "Need",
-    "explain_missing_drawings",
-    "explain_missing_image_encoder",
-    "explain_missing_classifier",
-    "explain_missing_memory",
-    "check_modalities",
-    "explain_missing_encodings",
-    "explain_unspelled_descriptions",
-    "explain_unreadable_queries",
-    "explain_wrong_text_proposal",
-    "explain_ignored_guidance",
-    "explain_missing_retrieval",
-    "explain_useless_retrieval",
-    "explain_slow_densities",
-    "check_slow_pairs",
-    "importance_samples",
-    "text_samples",
-]
 
 Need = Callable[["Evaluation"], str]
 

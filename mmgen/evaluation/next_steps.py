@@ -11,8 +11,6 @@ from mmgen.results.naming import format_weight
 from mmgen.results.next_steps import NextStep, find_next_steps
 from mmgen.results.score import Score
 
-__all__ = ["Advice", "advise"]
-
 Files = Mapping[str, tuple[Path, Header]]
 """Paths and headers of files by content id."""
 

@@ -15,14 +15,6 @@ from mmgen.evaluation.queries import Queries
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = [
-    "ObjectReadings",
-    "Objects",
-    "explain_missing_objects",
-    "find_objects",
-    "read_drawn_objects",
-    "read_objects",
-]
 
 _MOST = 4
 """Largest number of objects, whose orders are all compared."""

@@ -18,20 +18,6 @@ from mmgen.posteriors import LayeredPosterior, posterior_of
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = [
-    "MIXTURE",
-    "prior_component",
-    "description_modality",
-    "main_modality",
-    "proposal_conditions",
-    "infer_proposal",
-    "make_components",
-    "diagnostics",
-    "disagreement",
-    "shared_error",
-    "standard_error",
-    "mean_and_error",
-]
 
 MIXTURE = "mixture"
 """The proposal that is all of them evenly."""

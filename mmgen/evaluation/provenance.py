@@ -13,15 +13,13 @@ from mmgen.artifacts import Header, read_header, write_text_atomic
 from mmgen.artifacts.lineage import find_parent_file
 from mmgen.core.errors import MmgenError
 from mmgen.generation.completing import can_complete
-from mmgen.results.conditions import format_condition
+from mmgen.results.conditions import format_condition, run_record
 from mmgen.results.naming import CONDITIONAL, LEARNED_PRIOR, RETRIEVAL
-from mmgen.results.runs import run_record
 from mmgen.results.score import Score, content_condition
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["run_of_files", "Provenance", "kind_of_pixels", "default_scores_file", "write_scores"]
 
 _BEGINNINGS = ("start", "base")
 """Roles of parents whose weights a run began with."""

@@ -23,17 +23,6 @@ from mmgen.results.naming import RETRIEVAL
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = [
-    "Frequencies",
-    "WeightedMean",
-    "Queries",
-    "make_caption_queries",
-    "make_plain_caption_queries",
-    "fewest_dropped",
-    "make_queries",
-    "weighted_mean",
-    "Questions",
-]
 
 _SPLITS = 5
 

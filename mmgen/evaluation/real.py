@@ -39,20 +39,6 @@ if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
     from mmgen.modalities.attributes import AttributesDescription
 
-__all__ = [
-    "jackknife_divergence",
-    "jensen_shannon",
-    "remaining_bias",
-    "LEAST",
-    "Points",
-    "RealPictures",
-    "assign_halves",
-    "read_sources",
-    "TOO_FEW",
-    "PictureComparison",
-    "compare_pictures",
-    "explain_incomparable_pictures",
-]
 
 Floats = NDArray[np.float64]
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
     from mmgen.generation import TrainedModel
 
-__all__ = ["Ranks", "RetrievedPictures", "fit_of_attributes", "fit_of_captions"]
 
 _TIE = 1e-6
 """Scores that differ by less than this share of their size tie: the difference is rounding."""

@@ -6,8 +6,6 @@ from pydantic import Field
 
 from mmgen.settings.config import Settings
 
-__all__ = ["DESCRIPTIONS", "ENCODINGS", "POINTS", "EvaluationSettings"]
-
 POINTS = ("number", "split", "part")
 """Settings that say which data points there are."""
 DESCRIPTIONS = ("queries", "dropped", "draws", "split", "part")

@@ -41,22 +41,6 @@ if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
     from mmgen.evaluation import Evaluation
 
-__all__ = [
-    "NEIGHBOURS",
-    "Block",
-    "NearestTraining",
-    "find_nearest",
-    "pool_pixels",
-    "read_pooled_pixels",
-    "training_blocks",
-    "Space",
-    "TrainingPictures",
-    "explain_missing_held_out_pictures",
-    "explain_missing_training_pictures",
-    "CopyShare",
-    "compare_with_held_out",
-    "share_interval",
-]
 
 NEIGHBOURS = 50
 """Number of nearest sources whose distances are the scale of a relative distance, as in the paper."""

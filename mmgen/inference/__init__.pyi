@@ -1,4 +1,5 @@
 from ._base import (
+    ExpertInference as ExpertInference,
     GaussianHead as GaussianHead,
     Inference as Inference,
     InferenceParts as InferenceParts,
@@ -6,7 +7,6 @@ from ._base import (
     Unit as Unit,
     gaussian_of_output as gaussian_of_output,
 )
-from ._experts import ExpertInference as ExpertInference
 
 def describe(name: str) -> str: ...
 def get(name: str) -> type[Inference]: ...

@@ -6,7 +6,7 @@ References:
 
 from torch import Tensor
 
-from mmgen.inference._experts import ExpertInference
+from mmgen.inference._base import ExpertInference
 from mmgen.latent.gaussian import DiagonalGaussian
 
 __all__ = ["ProductOfExperts"]

@@ -1,12 +1,22 @@
-"""The diagonal Gaussian over z, which encoders return, with its divergence in closed form."""
+"""Densities over z: what they promise, and the diagonal Gaussian that encoders return."""
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-__all__ = ["DiagonalGaussian"]
+
+class Posterior(Protocol):
+    """Protocol of a posterior q(z | ...) of B examples, such as :class:`mmgen.latent.gaussian.DiagonalGaussian`."""
+
+    def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
+        """Draw z [*shape, B, D], reparameterised: gradients pass through the draws."""
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Return the log density log q(z | ...) at z [..., B, D], in nats [..., B]."""
+
 
 _LOG_2_PI = math.log(2 * math.pi)
 

@@ -9,8 +9,6 @@ from torch import Tensor
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.likelihoods import full_precision
 
-__all__ = ["IMPOSSIBLE", "LabelledStyle", "Labels"]
-
 IMPOSSIBLE = -50.0
 """Log-probability in nats of values that contradict a known attribute: negligible, but finite."""
 

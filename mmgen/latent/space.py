@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Axis", "LatentSpace"]
-
 Axis = int | tuple[int, ...]
 """Positions in z that belong together: one position of a flat layer, or all positions of a channel of a grid."""
 

@@ -7,8 +7,6 @@ from torch import Tensor
 
 from mmgen.core.errors import SettingsError
 
-__all__ = ["Likelihood", "full_precision"]
-
 
 def full_precision(tensor: Tensor) -> Tensor:
     """Convert bf16 and fp16, which networks return under autocast, to fp32 for densities; keep fp32 and fp64."""

@@ -1,14 +1,13 @@
-from ._base import Metric as Metric, Score as Score
-from ._evaluate import (
-    evaluate as evaluate,
-    evaluate_with_classifiers as evaluate_with_classifiers,
-    training_images_warning as training_images_warning,
-)
-from ._options import (
+from ._base import (
+    Metric as Metric,
+    Score as Score,
     check_distinct as check_distinct,
     check_options_are_read as check_options_are_read,
     default_metrics as default_metrics,
     dropped_counts as dropped_counts,
+    evaluate as evaluate,
+    evaluate_with_classifiers as evaluate_with_classifiers,
+    training_images_warning as training_images_warning,
 )
 
 def describe(name: str) -> str: ...

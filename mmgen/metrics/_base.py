@@ -1,21 +1,23 @@
-"""The base class of metrics."""
+"""The base of metrics, their choice by name, and the options that they read."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from mmgen.core.errors import UsageError
-from mmgen.core.progress import map_fractions
-from mmgen.evaluation import needs
+from mmgen.core.errors import MmgenError, UsageError
+from mmgen.core.progress import Progress, Work
+from mmgen.evaluation import Evaluation, needs
+from mmgen.evaluation.languages import languages
 from mmgen.evaluation.needs import Need
 from mmgen.results.naming import RETRIEVAL
 from mmgen.results.score import Better, ExampleValues, Score
+from mmgen.results.standard_errors import add_clustered_error
 from mmgen.settings.plugins import to_kebab_case
 
 if TYPE_CHECKING:
-    from mmgen.evaluation import Evaluation
-
-__all__ = ["Better", "Metric", "Need", "ExampleValues", "Score", "map_fractions"]
+    from mmgen.classifier import Classifier
+    from mmgen.generation import TrainedModel
 
 
 class Metric(ABC):
@@ -145,3 +147,191 @@ class Metric(ABC):
             warnings=warnings,
             details=dict(details or {}),
         )
+
+
+_IGNORED = ("seed", "precision")
+"""Settings that are accepted even where a metric does not use them: one that draws nothing needs no seed."""
+_OPTION_NAMES = {
+    "factors": "--factor",
+    "dropped": "--given-count",
+    "posteriors": "--posterior",
+    "complete": "--no-complete",
+}
+
+
+def default_metrics(loaded: "TrainedModel") -> list[str]:
+    """Return the names of the metrics that are computed by default: they depend on the kinds of words in the model's
+    data.
+    """
+    if len(languages(loaded)) > 1:
+        return ["sentences", "translation"]
+    if loaded.attributes is None and loaded.text is not None:
+        return ["retrieval"]
+    captioned = loaded.text is not None and loaded.description_kind != "attributes"
+    return ["correctness"] if captioned else ["correctness", "coverage", *(["recall"] if loaded.observation else [])]
+
+
+def dropped_counts(given_count: Sequence[int] | None, loaded: "TrainedModel") -> list[int] | None:
+    """Convert numbers of attributes that descriptions keep (``--given-count``) to numbers that they leave out.
+
+    Raises:
+        UsageError: A number is repeated, or the model has fewer attributes.
+    """
+    if given_count is None:
+        return None
+    count = len(loaded.attributes.names) if loaded.attributes is not None else 0
+    check_distinct("--given-count", given_count)
+    if any(not 0 <= number <= count for number in given_count):
+        got = ",".join(map(str, given_count))
+        raise UsageError(
+            f"--given-count got {got}, expected numbers from 0 to {count}, the number of attributes of the model"
+        )
+    return [count - number for number in given_count]
+
+
+def check_distinct(option: str, values: Sequence[object]) -> None:
+    """Refuse an option that lists a value twice.
+
+    Args:
+        option: Name of the option for the message.
+        values: Its values.
+
+    Raises:
+        UsageError: A value is repeated.
+    """
+    repeated = next((value for place, value in enumerate(values) if value in values[:place]), None)
+    if repeated is not None:
+        raise UsageError(f"{option} got {repeated} twice, expected each value once; leave the second one out")
+
+
+def check_options_are_read(metrics: Sequence[str], options: Iterable[str]) -> None:
+    """Refuse options of the user that none of the metrics reads.
+
+    Args:
+        metrics: Names of the metrics to compute.
+        options: Options that the user set: names as in :attr:`~mmgen.metrics._base.Metric.reads`.
+
+    Raises:
+        UsageError: An option is not read; the message names the metrics that read it.
+    """
+    from mmgen.metrics import get, names
+
+    read = [_options_read_by(get(name)) for name in dict.fromkeys(metrics)]
+    if None in read:
+        return
+    known = {setting for settings in read for setting in settings or ()}
+    unread = [name for name in options if name not in known and name not in _IGNORED]
+    if not unread:
+        return
+    readers: dict[str, list[str]] = {name: [] for name in unread}
+    for metric in names():
+        with suppress(MmgenError):  # a metric from outside that cannot be used
+            for name in set(unread) & (_options_read_by(get(metric)) or set()):
+                readers[name].append(metric)
+    unread_options = [
+        f"{_command_line_option(name)} ({', '.join(metric_names) or 'no metric'})"
+        for name, metric_names in readers.items()
+    ]
+    raise UsageError(
+        f"--metric {' and '.join(dict.fromkeys(metrics))} got options that it does not read: "
+        f"{', '.join(unread_options)}; leave them out, or add a metric that reads them, named in brackets"
+    )
+
+
+def _options_read_by(metric: "type[Metric]") -> set[str] | None:
+    """Return the names of the options that a metric reads; None if it reads all options."""
+    if metric.reads is None:
+        return None
+    implied = {
+        "posteriors": metric.posteriors == "each",
+        "complete": metric.posteriors != "none",
+        "judge": metric.judged,
+    }
+    return {*metric.reads, *(name for name, read in implied.items() if read)}
+
+
+def _command_line_option(name: str) -> str:
+    """Return the command-line form of an option: "--given-count" of "given_count"."""
+    return _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
+
+
+_UNITS = 1000
+"""Units of progress per metric and posterior."""
+
+
+def training_images_warning(evaluation: Evaluation, metrics: Sequence[str]) -> str:
+    """Return a warning if some of ``metrics`` evaluate images that the model was trained on; "" otherwise."""
+    from mmgen.metrics import get
+
+    trained_on, part = evaluation.loaded.settings.data.split, evaluation.settings.part
+    names = [name for name in dict.fromkeys(metrics) if get(name).points]
+    if not names or part == "train" or not (share := evaluation.provenance.trained_share):
+        return ""
+    return (
+        f"{100 * share:.1f} % of the {part} part of split '{evaluation.split}' are images that this model was trained "
+        f"on, by split '{trained_on}': {', '.join(names)} will look better than on new images; leave --split out for "
+        "those"
+    )
+
+
+def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]]:
+    """Return the work that computes metrics, for every posterior of an evaluation.
+
+    Args:
+        evaluation: The evaluation.
+        metrics: Names of metrics.
+
+    Raises:
+        UsageError: A metric does not exist, or model, data or settings lack something that it needs. No work is done.
+    """
+    from mmgen.metrics import get
+
+    members: list[Metric] = [get(name)() for name in dict.fromkeys(metrics)]
+    for member in members:
+        member.check(evaluation)
+    pairs = [
+        (member, posterior)
+        for member in sorted(members, key=lambda member: member.rank)
+        for posterior in (evaluation.posteriors if member.posteriors == "each" else evaluation.posteriors[:1])
+    ]
+
+    def measure_all() -> Generator[Progress, None, list[Score]]:
+        scores: dict[Metric, list[Score]] = {member: [] for member in members}
+        for number, (member, posterior) in enumerate(pairs):
+            work = member(evaluation, posterior)
+            while True:
+                try:
+                    fraction = next(work)
+                except StopIteration as stop:
+                    scores[member] += [_add_provenance(evaluation, member, score) for score in stop.value]
+                    break
+                yield Progress(int((number + min(1.0, fraction)) * _UNITS))
+            yield Progress((number + 1) * _UNITS)
+        return [score for member in members for score in scores[member]]
+
+    return Work("measuring", len(pairs) * _UNITS, "", measure_all)
+
+
+def _add_provenance(evaluation: Evaluation, member: Metric, score: Score) -> Score:
+    """Add to a score its run, its conditions and, if several points belong to one picture, the clustered error."""
+    score = evaluation.provenance.complete(score)
+    if member.points == "averaged":
+        score = add_clustered_error(score, evaluation.dataset.read_sources(evaluation.rows_of_points))
+    return evaluation.provenance.add_conditions(score, member.judged, bool(member.points), member.conditions)
+
+
+def evaluate_with_classifiers(
+    evaluation: Evaluation, metrics: Sequence[str], classifiers: "Sequence[Classifier | None]"
+) -> list[Work[list[Score]]]:
+    """Return one work for all metrics, and one for each further classifier with the metrics that can use one.
+
+    All classifiers see the same drawn pictures. Metrics that compare judges are in the first work alone.
+
+    Raises:
+        UsageError: As :func:`evaluate`.
+    """
+    from mmgen.metrics import get
+
+    judged = [name for name in metrics if get(name).examines_pictures and not get(name).compares_judges]
+    further = [evaluation.replace_classifier(judge) for judge in classifiers]
+    return [evaluate(evaluation, metrics), *(evaluate(other, judged) for other in further if judged)]

@@ -18,7 +18,6 @@ from mmgen.results.standard_errors import share_error
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["Disentanglement", "RepeatResult"]
 
 _REPEATS = 5
 

@@ -17,7 +17,6 @@ from mmgen.results.standard_errors import share_error
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["Overlap"]
 
 Floats = NDArray[np.float64]
 

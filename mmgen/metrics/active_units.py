@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ActiveUnits"]
 
+
 _THRESHOLD = 0.01
 _RESAMPLES = 200
 

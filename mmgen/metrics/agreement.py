@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agreement"]
 
+
 _SURE = 0.9
 """Probability from which a judge is sure of a word."""
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bleu"]
 
+
 _RESAMPLES = 100
 _UNMATCHED = "<?>"
 """What a word outside the vocabulary becomes in a translation, so that it never counts as right."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Copies"]
 
+
 _MOST = 2000
 _LEAST = 500
 _TWINS = 5.0

@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.notation import UNKNOWN
+from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
 from mmgen.evaluation.queries import Queries, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
-from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
 __all__ = ["Correctness"]
+
 
 _SKEWED = 10.0
 """Points by which a constant answer must beat chance to stand beside a score."""

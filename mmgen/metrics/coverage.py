@@ -14,18 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.notation import UNKNOWN
+from mmgen.core.progress import map_fractions
 from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.queries import Frequencies, Queries, WeightedMean, weighted_mean
 from mmgen.evaluation.real import jackknife_divergence, jensen_shannon, remaining_bias
 from mmgen.evaluation.settings import DESCRIPTIONS
-from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
 __all__ = ["Coverage"]
+
 
 _PAPER_DRAWS = 10
 _LEAST_DRAWS = 48

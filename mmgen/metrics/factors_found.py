@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FactorsFound"]
 
+
 _COUNT = "factors found"
 
 

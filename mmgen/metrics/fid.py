@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fid"]
 
+
 _MOST = 256
 """Largest number of features whose covariance is estimated; more are reduced to principal components."""
 

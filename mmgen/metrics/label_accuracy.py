@@ -14,11 +14,12 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
 from mmgen.evaluation.likelihoods import description_modality, has_description, infer_proposal, main_modality
 from mmgen.evaluation.settings import POINTS
 from mmgen.generation.read import iterate_attribute_probabilities, iterate_posterior_draws
-from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.modalities.text import Text
 from mmgen.results.standard_errors import binomial_error, share_error
 from mmgen.training.labelling import label_seed
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
 __all__ = ["LabelAccuracy"]
+
 
 _PICTURES = 512
 """Pictures described together."""

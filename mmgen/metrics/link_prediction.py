@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LinkPrediction"]
 
+
 _RESAMPLES = 200
 
 

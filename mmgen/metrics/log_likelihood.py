@@ -18,6 +18,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
 from mmgen.evaluation.importance import Estimate, Noise, Terms
 from mmgen.evaluation.likelihoods import (
@@ -41,12 +42,13 @@ from mmgen.evaluation.proposals import (
     standard_error,
 )
 from mmgen.evaluation.settings import POINTS
-from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
 __all__ = ["LogLikelihood"]
+
 
 _CHECKED = 64
 """Points at which the estimate through one proposal is compared with that through all."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NegativeElbo"]
 
+
 _AT_ONCE = 512
 """Examples encoded together."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reconstruction"]
 
+
 _CHUNK = 256
 
 

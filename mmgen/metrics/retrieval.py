@@ -18,6 +18,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
+from mmgen.core.progress import map_fractions
 from mmgen.core.seeding import numpy_generator, stream_key, torch_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.importance import latents_per_pass
@@ -25,7 +26,7 @@ from mmgen.evaluation.likelihoods import has_description, main_modality
 from mmgen.evaluation.needs import check_slow_pairs, importance_samples
 from mmgen.evaluation.retrieved import Ranks
 from mmgen.evaluation.settings import POINTS
-from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.posteriors import posterior_of
 from mmgen.results.standard_errors import binomial_error
 from mmgen.training.precision import autocast
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
 __all__ = ["Retrieval"]
+
 
 _CUTOFFS = (1, 5, 10, 50)
 _RESAMPLES = 200

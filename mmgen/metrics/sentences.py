@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
+from mmgen.core.progress import map_fractions
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.languages import (
@@ -30,13 +31,14 @@ from mmgen.evaluation.languages import (
 from mmgen.evaluation.proposals import mean_and_error
 from mmgen.evaluation.settings import POINTS
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.posteriors import posterior_of
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
 __all__ = ["Sentences"]
+
 
 _VANISHED = 1.0
 """Nats of divergence below which a model hardly uses z."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ssi"]
 
+
 _WINDOW = 7
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TotalCorrelation"]
 
+
 _READ = 4096
 """Examples encoded together."""
 _PAIRS = 2**17

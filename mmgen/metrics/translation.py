@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
+from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
 from mmgen.evaluation.languages import (
     complete_points,
@@ -22,12 +23,13 @@ from mmgen.evaluation.languages import (
 )
 from mmgen.evaluation.proposals import mean_and_error
 from mmgen.evaluation.settings import POINTS
-from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
 __all__ = ["Translation"]
+
 
 _TOKEN = "nats a token"
 

@@ -9,8 +9,8 @@ from ._base import (
     observed_modalities as observed_modalities,
 )
 from ._described import Described as Described
-from ._graph import Graph as Graph
 from ._stored import are_distinct_texts as are_distinct_texts, element_json as element_json
+from .graph import Graph as Graph
 
 def describe(name: str) -> str: ...
 def get(name: str) -> type[Description]: ...

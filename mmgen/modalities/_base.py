@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-__all__ = ["ROWS", "Description", "Element", "Modality", "View", "StoredArray", "all_present", "observed_modalities"]
 
 ROWS = ""
 """Name of the array of a kind that stores one row for every example, under the modality's name in the file."""

@@ -4,8 +4,6 @@ import mmgen.likelihoods
 from mmgen.core.errors import SettingsError
 from mmgen.likelihoods import Likelihood
 
-__all__ = ["dense_likelihood"]
-
 
 def dense_likelihood(name: str, setting: str, data_in_words: str) -> Likelihood:
     """Return the likelihood of pixels or real numbers called ``name``; messages name the setting and the data."""

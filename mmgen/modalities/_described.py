@@ -10,8 +10,6 @@ from mmgen.core.errors import MmgenError, clip
 from mmgen.modalities._base import Description
 from mmgen.settings.config import validate
 
-__all__ = ["Described"]
-
 
 def _read_description(value: Any) -> Any:
     """Convert a table of settings to the specification of a modality, whose class its ``kind`` names."""

@@ -6,8 +6,6 @@ from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import MalformedError, parse_json
 from mmgen.modalities._base import Element
 
-__all__ = ["MAX_NAMES", "are_distinct_texts", "element_json"]
-
 MAX_NAMES = 4096
 """Largest number of attributes, slots or columns of one modality."""
 

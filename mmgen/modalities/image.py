@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ImageDescription"]
 
+
 LAYOUTS = ("bits", "bytes", "probabilities")
 Count = Annotated[int, Field(ge=1)]
 

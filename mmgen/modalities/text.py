@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TextDescription"]
 
+
 _MOST_BYTES = 2**26  # of a file of sentences
 MAX_WORDS = 65535  # codes are uint16, and one of them is the padding
 _MOST_CAPTIONS = 1000

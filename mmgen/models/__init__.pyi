@@ -11,13 +11,14 @@ from ._capabilities import (
     USUAL_NEEDS as USUAL_NEEDS,
     check_capabilities as check_capabilities,
 )
-from ._drawing import DrawingStep as DrawingStep
+from ._draw_steps import DrawingStep as DrawingStep
 from ._parts import (
+    Examples as Examples,
+    Preparation as Preparation,
     available_modalities as available_modalities,
     make_decoders as make_decoders,
     networks_by_kind as networks_by_kind,
 )
-from ._preparation import Examples as Examples, Preparation as Preparation
 from ._settings import (
     DataSettings as DataSettings,
     ModelSettings as ModelSettings,

@@ -12,19 +12,16 @@ from torch import Tensor, nn
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.inference import Inputs, Unit
-from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.latent.posterior import Posterior
+from mmgen.latent.gaussian import DiagonalGaussian, Posterior
 from mmgen.latent.space import LatentSpace
 from mmgen.latent.trace import Trace
 from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models._capabilities import USUAL_NEEDS
-from mmgen.models._drawing import DrawingStep
-from mmgen.models._preparation import Examples, Preparation
+from mmgen.models._draw_steps import DrawingStep
+from mmgen.models._parts import Examples, Preparation
 from mmgen.models._settings import DataSettings, ModelSettings
-
-__all__ = ["Demands", "GaussianModel", "Inputs", "Model", "Unit"]
 
 
 @dataclass(frozen=True)

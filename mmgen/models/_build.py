@@ -10,8 +10,6 @@ from mmgen.models._base import Demands, Model
 from mmgen.models._capabilities import check_capabilities
 from mmgen.models._settings import DataSettings, ModelSettings
 
-__all__ = ["build_model"]
-
 
 def _check_demands(name: str, model: Model, demands: Demands) -> None:
     """Refuse a model that lacks a posterior or decoder which the objective needs."""

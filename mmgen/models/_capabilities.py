@@ -4,8 +4,6 @@ from collections.abc import Collection
 
 from mmgen.core.errors import SettingsError
 
-__all__ = ["CAPABILITIES", "USUAL_NEEDS", "check_capabilities"]
-
 CAPABILITIES = {
     "density": (
         "density of z, since its encoder is deterministic",

@@ -14,8 +14,6 @@ from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
 from mmgen.networks import CaptionReader, LstmCell, LstmState, PictureAttention, Window, WordAttention
 
-__all__ = ["Caption", "CaptionNetwork", "Choose", "DrawEncoder", "DrawGenerator", "Step"]
-
 
 @dataclass(frozen=True)
 class Step:
@@ -252,3 +250,21 @@ class DrawNetwork(nn.Module):
 def side_by_side(pictures: Tensor) -> Tensor:
     """Return pictures [..., C, H, W] with their channels side by side, [..., H, C * W]."""
     return pictures.transpose(-3, -2).flatten(-2)
+
+
+@dataclass(frozen=True)
+class DrawingStep:
+    """State of R drawings after a step.
+
+    Attributes:
+        pictures: Mean pictures of the canvas [R, C, H, W].
+        read: Box that the encoder looks at: left, top, right, bottom in pixels [R, 4]; None without attention, or where
+            no picture is read.
+        written: Box that the step writes to, likewise; None without attention.
+        words: Weights over the words of captions [R, L]; None without such weights.
+    """
+
+    pictures: Tensor
+    read: Tensor | None
+    written: Tensor | None
+    words: Tensor | None

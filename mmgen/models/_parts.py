@@ -1,15 +1,15 @@
-"""Common parts of models: the modalities of the data, and a decoder for each."""
+"""Parts that models share: the modalities of the data, a decoder for each, and preparation for training."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
 
+from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.modalities import Modality
 from mmgen.models._settings import DataSettings
-
-__all__ = ["available_modalities", "make_decoders", "networks_by_kind"]
 
 
 def available_modalities(
@@ -77,3 +77,22 @@ def make_decoders(
     """
     made = {name: modality.decoder(inputs[name], networks.get(modality.kind)) for name, modality in modalities.items()}
     return {name: pair[0] for name, pair in made.items()}, {name: pair[1] for name, pair in made.items()}
+
+
+Examples = Callable[[int], Batch]
+"""Returns a batch of so many examples at most, the same ones every time."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Result of the preparation of a model for training.
+
+    Attributes:
+        facts: Measurements for the header of the checkpoint.
+        run_settings: Values that identify the run besides the settings, such as a hash of given weights.
+        note: A sentence for people; "" for none.
+    """
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    run_settings: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""

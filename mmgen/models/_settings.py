@@ -13,8 +13,6 @@ from mmgen.modalities.text import TextDescription
 from mmgen.networks import AttributeNetwork, SharedNetwork, TextNetwork
 from mmgen.settings.config import Settings
 
-__all__ = ["DataSettings", "ModelSettings", "MultimodalSettings"]
-
 Count = Annotated[int, Field(ge=1)]
 D = TypeVar("D", bound=Description)
 

@@ -24,8 +24,7 @@ from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Modality
 from mmgen.modalities.image import Image
 from mmgen.models._base import Demands, GaussianModel
-from mmgen.models._parts import available_modalities, networks_by_kind
-from mmgen.models._preparation import Examples, Preparation
+from mmgen.models._parts import Examples, Preparation, available_modalities, networks_by_kind
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.networks import AttributeNetwork, GridReader, TextNetwork
 

@@ -19,16 +19,23 @@ from torch import Tensor, nn
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.inference import GaussianHead, Inputs
-from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.latent.posterior import Posterior
+from mmgen.latent.gaussian import DiagonalGaussian, Posterior
 from mmgen.latent.space import LatentSpace
 from mmgen.latent.trace import Trace
 from mmgen.modalities import Modality
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
 from mmgen.models._base import Demands, Model
-from mmgen.models._draw_steps import Caption, CaptionNetwork, Choose, DrawEncoder, DrawGenerator, DrawNetwork, Step
-from mmgen.models._drawing import DrawingStep
+from mmgen.models._draw_steps import (
+    Caption,
+    CaptionNetwork,
+    Choose,
+    DrawEncoder,
+    DrawGenerator,
+    DrawingStep,
+    DrawNetwork,
+    Step,
+)
 from mmgen.models._parts import available_modalities, make_decoders, networks_by_kind
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.networks import AttributeNetwork, CaptionReader, LstmCell, PictureAttention, TextNetwork, WordAttention

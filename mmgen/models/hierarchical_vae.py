@@ -18,8 +18,7 @@ import mmgen.networks
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.inference import GaussianHead, Inputs
-from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.latent.posterior import Posterior
+from mmgen.latent.gaussian import DiagonalGaussian, Posterior
 from mmgen.latent.space import LatentSpace
 from mmgen.latent.trace import Trace
 from mmgen.modalities import Modality

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 from mmgen.likelihoods import full_precision
 
-__all__ = ["PictureAttention", "Window", "WordAttention", "grid_filters"]
-
 _LEAST_SUM = 1e-4
 """Added to the sum of a filter, by which it is divided."""
 _MAX_LOG_INTENSITY = 4.0

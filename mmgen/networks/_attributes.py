@@ -13,8 +13,6 @@ from torch import Tensor, nn
 
 from mmgen.networks._base import ACTIVATIONS, dense_layers
 
-__all__ = ["AttributeDecoder", "AttributeNetwork", "AttributeTables", "AttributeVectorEncoder", "attribute_decoder"]
-
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class AttributeNetwork:

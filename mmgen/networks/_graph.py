@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from mmgen.likelihoods import full_precision
 
-__all__ = ["GraphConvolution", "normalised_adjacency"]
-
 
 def normalised_adjacency(edges: Tensor, nodes: int) -> Tensor:
     r"""Return the normalised adjacency :math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}` of a graph, sparse float32 [N,

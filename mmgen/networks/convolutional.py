@@ -12,8 +12,7 @@ from pydantic.dataclasses import dataclass
 from torch import nn
 
 from mmgen.core.errors import SettingsError
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, dense_layers
-from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
+from mmgen.networks._base import ACTIVATIONS, Conv2d, ConvTranspose2d, ImageNetwork, Reshape, dense_layers
 
 __all__ = ["Convolutional"]
 

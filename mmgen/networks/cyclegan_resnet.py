@@ -13,8 +13,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from mmgen.core.errors import SettingsError
-from mmgen.networks._base import ImageNetwork, Reshape
-from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
+from mmgen.networks._base import Conv2d, ConvTranspose2d, ImageNetwork, Reshape
 
 __all__ = ["CycleganResnet"]
 

@@ -14,8 +14,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.networks._base import ImageNetwork, Reshape, cell_coordinates, dense_layers, divide_sides
-from mmgen.networks._convolutions import Conv2d
+from mmgen.networks._base import Conv2d, ImageNetwork, Reshape, cell_coordinates, dense_layers, divide_sides
 
 __all__ = ["Residual"]
 

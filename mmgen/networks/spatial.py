@@ -13,8 +13,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from mmgen.core.errors import SettingsError
-from mmgen.networks._base import Grid, ImageNetwork
-from mmgen.networks._convolutions import Conv2d
+from mmgen.networks._base import Conv2d, Grid, ImageNetwork
 
 __all__ = ["Spatial"]
 

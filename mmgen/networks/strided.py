@@ -7,8 +7,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, dense_layers, divide_sides
-from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
+from mmgen.networks._base import ACTIVATIONS, Conv2d, ConvTranspose2d, ImageNetwork, Reshape, dense_layers, divide_sides
 
 __all__ = ["Strided"]
 

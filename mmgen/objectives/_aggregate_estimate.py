@@ -28,8 +28,6 @@ from mmgen.core.memory import check_memory
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.objectives._base import RunSettings
 
-__all__ = ["AggregateDensities", "estimate_aggregate", "check_examples"]
-
 _MANY = 2**26
 """Densities that any machine can hold."""
 _HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)

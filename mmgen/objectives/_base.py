@@ -18,21 +18,6 @@ from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
 from mmgen.models import Demands, GaussianModel, Model
 
-__all__ = [
-    "CONFIG",
-    "Bound",
-    "Modalities",
-    "Objective",
-    "RunSettings",
-    "WeightedObjective",
-    "check_single_device",
-    "expected_log_likelihood",
-    "relative_weight",
-    "prior_kl",
-    "role",
-    "warmup_weight",
-]
-
 CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 

@@ -11,8 +11,6 @@ from torch import nn
 from mmgen.core.batch import Batch
 from mmgen.objectives._base import Bound, Objective
 
-__all__ = ["Adversarial", "Opponent", "keep_unchanged"]
-
 
 class Opponent(nn.Module, ABC):
     """Base of opponents, such as discriminators: networks that an adversarial objective trains against the model.

@@ -10,8 +10,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
-from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.latent.posterior import Posterior
+from mmgen.latent.gaussian import DiagonalGaussian, Posterior
 from mmgen.models import Model
 from mmgen.training.precision import autocast
 

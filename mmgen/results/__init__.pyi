@@ -6,8 +6,9 @@ from .number import Number as Number
 from .score import (
     ExampleValues as ExampleValues,
     Score as Score,
+    Scores as Scores,
     classifier_names as classifier_names,
     read_scores as read_scores,
+    tabulate_scores as tabulate_scores,
 )
-from .score_table import Scores as Scores, tabulate_scores as tabulate_scores
 from .table import Cell as Cell, Table as Table

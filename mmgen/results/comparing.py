@@ -7,14 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mmgen.core.errors import format_unknown_name
-from mmgen.results.compared import Column, ComparedTable, Row
-from mmgen.results.comparison import Comparison
-from mmgen.results.conditions import Conditions, condition_title, differing_names
+from mmgen.results.comparison import Column, ComparedTable, Comparison, Row
+from mmgen.results.conditions import Conditions, common_name, condition_title, differing_names
 from mmgen.results.groups import contrast, group_runs, is_best
-from mmgen.results.runs import common_name
 from mmgen.results.score import Score
-
-__all__ = ["Entry", "compare_entries", "compare_scores"]
 
 
 class Entry(NamedTuple):

@@ -7,8 +7,6 @@ fitted with, since another weight gives another density.
 from dataclasses import dataclass, replace
 from typing import Self, TypedDict
 
-__all__ = ["CONDITIONAL", "LEARNED_PRIOR", "RETRIEVAL", "PosteriorName", "Weights", "format_weight", "guidance_label"]
-
 LEARNED_PRIOR = "learned prior"
 """Name of the posterior q(z), which is fitted to all images and conditioned on nothing."""
 

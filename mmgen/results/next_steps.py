@@ -6,12 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mmgen.results.conditions import Conditions
-from mmgen.results.groups import contrast, group_runs
+from mmgen.results.groups import (
+    MeasuredPosterior,
+    contrast,
+    fit_identity,
+    group_runs,
+    rank_posteriors,
+    shared_conditions,
+)
 from mmgen.results.naming import CONDITIONAL, RETRIEVAL
-from mmgen.results.ranking import MeasuredPosterior, fit_identity, rank_posteriors, shared_conditions
 from mmgen.results.score import Score, classifier_names
-
-__all__ = ["Need", "NextStep", "find_next_steps"]
 
 Need = Literal["train", "fit", "draw", "larger", "read", "judge", "copies"]
 """What a step asks for: a longer training of the model or of the fit, pictures to look at, larger pictures, pictures

@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 
-__all__ = ["Number", "decimal_places"]
-
 _USUAL = 2
 """Decimals of a number without an error."""
 _MOST = 5

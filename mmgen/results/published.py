@@ -10,15 +10,6 @@ from typing import Any
 from mmgen.core.errors import format_unknown_name
 from mmgen.core.parsing import parse_toml
 
-__all__ = [
-    "PublishedTable",
-    "PublishedClassifier",
-    "published_classifiers",
-    "published_papers",
-    "published_table",
-    "published_tables",
-]
-
 
 @dataclass(frozen=True)
 class _OnDataset:

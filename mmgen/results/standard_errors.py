@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmgen.results.score import Score
 
-__all__ = ["binomial_error", "clustered_error", "share_error", "add_clustered_error"]
-
 _ADDED = 2
 """Right answers added, and as many wrong ones (Agresti and Coull's "plus four")."""
 

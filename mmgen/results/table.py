@@ -12,8 +12,6 @@ from html import escape
 from mmgen.core.parsing import strip_controls
 from mmgen.results.number import Number
 
-__all__ = ["Cell", "Table"]
-
 Cell = str | Number
 """A cell of a table: text, or a number that the printers round."""
 

@@ -29,15 +29,15 @@ from mmgen.settings.registry import add_code, list_registries
 __all__ = ["Outcome", "Subject", "check", "check_file", "members_of"]
 
 _CHECKS = {
-    "modality": "modalities.check_modality",
+    "modality": "data.check_modality",
     "model": "models.check_model",
     "objective": "objectives.check_objective",
-    "network": "networks.check_network",
-    "judge network": "networks.check_classifier_network",
-    "likelihood": "likelihoods.check_likelihood",
-    "inference": "inference.check_inference",
+    "network": "models.check_network",
+    "judge network": "models.check_classifier_network",
+    "likelihood": "densities.check_likelihood",
+    "inference": "models.check_inference",
     "aggregate family": "densities.check_family",
-    "recipe": "recipes.check_recipe",
+    "recipe": "data.check_recipe",
     "metric": "metrics.check_metric",
 }
 """The function of this package that checks a member, by kind; members of other kinds are only imported."""

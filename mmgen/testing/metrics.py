@@ -13,16 +13,6 @@ from mmgen.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics import Metric, Score, evaluate
 from mmgen.settings.config import validate
 
-__all__ = [
-    "accepts_evaluation",
-    "check_metric",
-    "check_scores",
-    "small_evaluation",
-    "small_graph_evaluation",
-    "small_objects_evaluation",
-    "small_translation_evaluation",
-]
-
 _PROPERTIES = {"tone": ["dark", "light"], "size": ["small", "large"]}
 _SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
 

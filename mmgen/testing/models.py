@@ -1,4 +1,4 @@
-"""Checks of models."""
+"""Checks of models, of their inferences and of their networks."""
 
 import math
 from dataclasses import replace
@@ -6,23 +6,156 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+import mmgen.classifier
+import mmgen.inference
 import mmgen.models
+import mmgen.networks
 from mmgen.core.batch import Batch
-from mmgen.core.errors import SettingsError
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.inference import Inference
+from mmgen.modalities.image import ImageDescription
 from mmgen.models import Demands, Model, build_model, check_capabilities
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
-from mmgen.testing.small import Case, refuses, small_cases
+from mmgen.settings.config import build_member
+from mmgen.testing.small import Case, inference_parts, refuses, small_batch, small_cases
 from mmgen.training.model_run import read_experiment
 
-__all__ = [
-    "check_divergences",
-    "check_model",
-    "check_prior",
-    "check_trace",
-    "check_training",
-    "small_model",
-]
+GIVEN = (("image",), ("attributes",), ("image", "attributes"))
+"""What posteriors are asked of."""
+
+
+def check_inference(name: str) -> None:
+    """Check all posteriors of an inference: those of each set of inputs, and those of subsets."""
+    for inputs in GIVEN:
+        check_posterior(name, inputs)
+    check_subsets(name)
+
+
+def build_inference(name: str, inputs: tuple[str, ...]) -> Inference | None:
+    """Build the inference for one set of inputs; None if it refuses this set."""
+    torch.manual_seed(0)
+    try:
+        made = mmgen.inference.get(name)(inference_parts(), frozenset([inputs]))
+    except SettingsError:
+        return None
+    return made if made.has_posterior(inputs) else None
+
+
+def _change_other_modalities(batch: Batch, inputs: tuple[str, ...]) -> Batch:
+    """Return the batch with other values in all modalities that are not inputs."""
+    other = {"image": 1 - batch.values["image"], "attributes": 1 - batch.values["attributes"].clamp(max=1)}
+    return Batch({name: v if name in inputs else other[name] for name, v in batch.values.items()}, batch.present)
+
+
+def check_posterior(name: str, inputs: tuple[str, ...]) -> None:
+    """Check a posterior's shapes, gradients, independence of other modalities, and error for missing ones."""
+    inference = build_inference(name, inputs)
+    if inference is None:
+        assert any(build_inference(name, other) for other in GIVEN), (
+            f"{name} answers none of {GIVEN}: test what it is for"
+        )
+        return
+    batch = small_batch()
+    q = inference.posterior(batch, inputs)
+    for part, tensor in (("mean", q.mean), ("log_sd", q.log_sd)):
+        assert tensor.shape == (5, 3), f"{part} has the shape {tuple(tensor.shape)} for 5 examples, expected (5, 3)"
+        assert tensor.isfinite().all(), f"{part} is not finite"
+    torch.testing.assert_close(inference.posterior(batch, inputs[::-1]).mean, q.mean)
+    torch.testing.assert_close(inference.posterior(_change_other_modalities(batch, inputs), inputs).mean, q.mean)
+    (q.mean.sum() + q.log_sd.sum()).backward()
+    moved = any(p.grad is not None and p.grad.abs().sum() > 0 for p in inference.parameters())
+    assert moved, "no gradient reaches its parameters"
+    with refuses(UsageError, f"needs {inputs[-1]}, which the batch lacks"):
+        inference.posterior(Batch({n: v for n, v in batch.values.items() if n != inputs[-1]}, batch.present), inputs)
+    assert not inference.has_posterior(("smell",))
+
+
+def check_subsets(name: str) -> None:
+    """Check that an inference with ``any_subset`` has a posterior for each subset, equal to that of :meth:`infer`."""
+    inference, batch = next(filter(None, (build_inference(name, inputs) for inputs in reversed(GIVEN)))), small_batch()
+    units = [("image", None), ("attributes", None)]
+    chosen = [[True, False], [False, True], [True, True]]
+    if not inference.any_subset:
+        # Not a user's mistake: whoever asks has not looked at any_subset, so it is Python's own error.
+        with refuses(NotImplementedError, "no posterior for every subset"):
+            inference.infer_subsets(batch, units, chosen)
+        return
+    q = inference.infer_subsets(batch, units, chosen)
+    assert q.mean.shape == (3, 5, 3)
+    for one, inputs in enumerate(GIVEN):
+        torch.testing.assert_close(q.mean[one], inference.posterior(batch, inputs).mean)
+        torch.testing.assert_close(q.log_sd[one], inference.posterior(batch, inputs).log_sd)
+
+
+_SHAPES = ((1, 64, 64), (3, 32, 32))
+_CANVASES = ((1, 16, 16), (1, 28, 28), (3, 32, 32), (1, 50, 50), (1, 64, 64))
+
+
+def check_network(name: str) -> None:
+    """Check a family of image networks: shapes, gradients, dependence on inputs, and refusal of misspelt settings."""
+    for shape in _SHAPES:
+        check_network_shape(name, shape)
+    with refuses(SettingsError, "no_setting_is_called_so"):
+        build_member(mmgen.networks, {"name": name, "no_setting_is_called_so": 1}, "network")
+
+
+def check_network_shape(name: str, shape: tuple[int, int, int]) -> None:
+    """Check shapes, gradients and dependence on inputs of image networks for one image shape (C, H, W)."""
+    torch.manual_seed(0)
+    member = mmgen.networks.get(name)
+    network, size = member(**member.settings_for_sides(shape[1:])), 7
+    if member.keeps_places:
+        grid = (2, shape[1] // 8, shape[2] // 8)
+        network, size = network.on_places(grid), math.prod(grid)
+    encoder, features = network.encoder(shape)
+    decoder = network.decoder(size, shape)
+    encoded = encoder(torch.rand(4, *shape))
+    assert encoded.shape == (4, features), f"features are {tuple(encoded.shape)}, expected {(4, features)}"
+    assert not torch.allclose(encoded[0], encoded[1]), "features of different images are equal"
+    decoded = decoder(torch.randn(4, size))
+    assert decoded.shape == (4, *shape), f"decoded images are {tuple(decoded.shape)}, expected {(4, *shape)}"
+    assert not torch.allclose(decoded[0], decoded[1]), "images decoded from different inputs are equal"
+    (encoded.sum() + decoded.square().sum()).backward()
+    for part in (encoder, decoder):
+        untrained = [key for key, parameter in part.named_parameters() if parameter.grad is None]
+        assert untrained == [], f"no gradient reaches {untrained}"
+
+
+def check_classifier_network(name: str) -> None:
+    """Check that a classifier network takes images of every size, and that logits are affine in its features."""
+    for shape in _CANVASES:
+        check_classifier_network_shape(name, shape)
+    check_classifier_features(name)
+
+
+def check_classifier_network_shape(name: str, shape: tuple[int, int, int]) -> None:
+    """Check that images of a shape (C, H, W) give one vector of logits for each attribute."""
+    with torch.device("meta"):  # shapes without arithmetic
+        network = mmgen.classifier.get(name).for_description(ImageDescription(shape=shape, layout="bytes"), (2, 5))
+        logits = network.eval()(torch.rand(3, *shape))
+    assert [tuple(part.shape) for part in logits] == [(3, 2), (3, 5)]
+
+
+def check_classifier_features(name: str) -> None:
+    """Check that features are finite, differ between pictures, and determine all logits by an affine function."""
+    torch.manual_seed(0)
+    described = ImageDescription(shape=(1, 16, 16), layout="bytes")
+    network = mmgen.classifier.get(name).for_description(described, (2, 5, 5, 2, 5, 5), 3).eval()
+    images, hints = torch.rand(4, 1, 16, 16), torch.eye(3)[[0, 1, 2, 0]]
+    with torch.inference_mode():
+        features = network.features(images, hints)
+        assert features.ndim == 2 and features.shape[0] == 4
+        assert features.isfinite().all()
+        assert (features >= 0).all()  # after the non-linearity
+        assert torch.cdist(features, features).fill_diagonal_(1).min() > 0
+        logits = network(images, hints)
+        for part, again in zip(logits, network.logits(features), strict=True):
+            torch.testing.assert_close(part, again)
+        between = network.logits(features.mean(0, keepdim=True))
+        for part, middle in zip(logits, between, strict=True):
+            torch.testing.assert_close(part.mean(0, keepdim=True), middle, rtol=1e-3, atol=1e-4)
+        assert not torch.equal(network.features(images, hints.roll(1, 1)), features)
 
 
 def check_model(name: str) -> None:

@@ -31,8 +31,6 @@ _COPIES = 2_000
 _PARTS = 20
 """Batches that they come in."""
 
-__all__ = ["check_bound", "check_objective", "check_training", "replace_noise", "make_unweighted_objective"]
-
 
 def check_objective(name: str) -> None:
     """Check that an objective trains every parameter and, if it is a bound, lies below the exact log-likelihood."""

@@ -25,21 +25,6 @@ from mmgen.models.semi_supervised_vae import SemiSupervisedSettings
 from mmgen.networks import AttributeNetwork, TextNetwork
 from mmgen.settings.config import build_member
 
-__all__ = [
-    "CASES",
-    "SMALL_AUTOENCODER",
-    "SMALL_DATA",
-    "SMALL_GRAPH",
-    "SMALL_MODEL",
-    "Case",
-    "small_cases",
-    "example_batch",
-    "inference_parts",
-    "refuses",
-    "small_batch",
-    "small_graph",
-]
-
 SMALL_DATA = DataSettings.from_descriptions(
     ImageDescription(shape=(1, 16, 16), layout="bits"),
     AttributesDescription(names=("digit", "size"), values=(("0", "1", "2"), ("big", "small"))),

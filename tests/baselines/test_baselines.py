@@ -11,9 +11,8 @@ import torch
 
 import mmgen.baselines
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.baselines import _networks as networks, measure_labels, rbm
-from mmgen.baselines._base import BaselineData, LabelSupply
-from mmgen.baselines._logistic import fit_regression
+from mmgen.baselines import _base as networks, measure_labels, rbm
+from mmgen.baselines._base import BaselineData, LabelSupply, fit_regression
 from mmgen.cli._main import main
 from mmgen.core.errors import DataError, UsageError
 from mmgen.training.model_run import ExperimentSettings, complete_settings

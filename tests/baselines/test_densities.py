@@ -13,8 +13,7 @@ from scipy.special import logsumexp
 import mmgen.baselines
 from mmgen.artifacts import DatasetWriter
 from mmgen.baselines import measure_density
-from mmgen.baselines._density import FittedDensity, Numbers, fit_moments
-from mmgen.baselines._scales import fit_scales, log_scale_mixture
+from mmgen.baselines._density import FittedDensity, Numbers, fit_moments, fit_scales, log_scale_mixture
 from mmgen.cli._main import main
 from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.core.progress import run_generator

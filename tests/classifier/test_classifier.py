@@ -9,15 +9,15 @@ import torch
 from mmgen import classifier
 from mmgen.artifacts import DatasetWriter, read_header
 from mmgen.classifier import load_classifier
+from mmgen.classifier._classifier import ClassifierTask, log_probability
 from mmgen.classifier._files import build_classifier
-from mmgen.classifier._task import ClassifierTask, log_probability
 from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, train_classifier
 from mmgen.commands.train_classifier import TrainClassifier
 from mmgen.core.batch import Batch
 from mmgen.core.errors import ArtifactError, DataError, UsageError
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import validate
-from mmgen.testing.networks import check_classifier_features, check_classifier_network_shape
+from mmgen.testing.models import check_classifier_features, check_classifier_network_shape
 from mmgen.training.state import state_path
 
 NAMES = ("side", "height")
@@ -194,7 +194,7 @@ def test_accuracy_stands_beside_base_rates_and_balanced_accuracy() -> None:
     """A classifier that always answers 0, of an attribute that is 0 in nine of ten and one that is 0, 1 or 2 alike."""
     from types import SimpleNamespace
 
-    from mmgen.classifier._accuracy import measure_accuracy
+    from mmgen.classifier._training import measure_accuracy
     from mmgen.core.batch import Batch
 
     first = torch.tensor([0] * 54 + [1] * 6)

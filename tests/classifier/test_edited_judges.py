@@ -9,7 +9,7 @@ import pytest
 from mmgen.artifacts import parent_record, read_checkpoint, read_header, write_checkpoint
 from mmgen.artifacts.header import Header
 from mmgen.classifier import load_classifier
-from mmgen.classifier._find import find_best_classifier
+from mmgen.classifier._files import find_best_classifier
 from mmgen.classifier._training import train_classifier
 from mmgen.core.errors import ArtifactError
 from tests.artifacts.test_sealed import header_text, sealed

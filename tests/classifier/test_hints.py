@@ -8,10 +8,9 @@ import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
 from mmgen.classifier import load_classifier
-from mmgen.classifier._accuracy import Accuracy
 from mmgen.classifier._augment import choose_augmentation
 from mmgen.classifier._files import build_classifier
-from mmgen.classifier._training import ClassifierSettings, resolve_hints, resolve_network, train_classifier
+from mmgen.classifier._training import Accuracy, ClassifierSettings, resolve_hints, resolve_network, train_classifier
 from mmgen.core.errors import UsageError
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import validate

@@ -13,8 +13,7 @@ from mmgen.artifacts import Dataset
 from mmgen.cli import eval as command
 from mmgen.commands.evaluate import Evaluate
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import Metric, Score, evaluate
 from mmgen.testing.metrics import (
     accepts_evaluation,
     small_evaluation,

@@ -17,8 +17,7 @@ from mmgen.commands.export import Export
 from mmgen.core.errors import ArtifactError
 from mmgen.descriptions import parse
 from mmgen.generation import load
-from mmgen.results.score import Score
-from mmgen.results.score_table import tabulate_scores
+from mmgen.results.score import Score, tabulate_scores
 
 EVIL = "touch EVIL"
 

@@ -13,7 +13,7 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.likelihoods._base import Likelihood
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
-from mmgen.testing.likelihoods import check_likelihood
+from mmgen.testing.densities import check_likelihood
 
 
 def gaussian(mean: float, sd: float) -> DiagonalGaussian:

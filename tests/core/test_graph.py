@@ -9,7 +9,7 @@ import torch
 
 from mmgen.core.batch import Batch
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.modalities._graph import Graph, Pairs
+from mmgen.modalities.graph import Graph, Pairs
 from mmgen.models.graph_vae import GraphVAE
 from mmgen.networks._graph import GraphConvolution, normalised_adjacency
 from mmgen.objectives._base import Objective

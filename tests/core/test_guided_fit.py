@@ -18,7 +18,7 @@ from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
 from mmgen.latent.space import LatentSpace
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.posteriors import Aggregate, complete_fit_settings, fit_aggregate, load_aggregate
 from mmgen.posteriors.guided import GuidedTarget, GuidedTask, draw_candidates, few_candidates_warning

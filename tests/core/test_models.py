@@ -55,7 +55,7 @@ def doubled(batch: Batch) -> Batch:
 
 @pytest.mark.parametrize(
     "check",
-    [models.check_trace, models.check_prior, models.check_divergences, models.check_training, models.check_pictures],
+    [models.check_trace, models.check_prior, models.check_divergences, models.check_training],
 )
 @pytest.mark.parametrize("name", mmgen.models.names())
 def test_contract(name: str, check: Callable[[str], None]) -> None:

@@ -12,8 +12,7 @@ import mmgen.inference
 import mmgen.objectives
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
-from mmgen.inference._base import InferenceParts
-from mmgen.inference._experts import ExpertInference
+from mmgen.inference._base import ExpertInference, InferenceParts
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities._base import Modality

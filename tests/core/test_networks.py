@@ -12,11 +12,11 @@ import mmgen.networks
 from mmgen.core.errors import SettingsError
 from mmgen.modalities.image import ImageDescription
 from mmgen.networks._attributes import AttributeNetwork, AttributeTables, AttributeVectorEncoder, attribute_decoder
-from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
+from mmgen.networks._base import Conv2d, ConvTranspose2d
 from mmgen.networks.mlp import Mlp
 from mmgen.networks.spatial_transformer import _DrawAndPlace
 from mmgen.settings.config import build_member
-from mmgen.testing.networks import check_network_shape
+from mmgen.testing.models import check_network_shape
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 64), (3, 32, 32)], ids=["64x64 grey", "32x32 colour"])

@@ -16,7 +16,7 @@ from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
 from mmgen.networks._text import TextDecoder, TextNetwork
-from mmgen.testing import inference
+from mmgen.testing import models as inference
 
 
 @pytest.mark.parametrize("given", inference.GIVEN, ids=" and ".join)

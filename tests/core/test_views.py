@@ -12,7 +12,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.views import draw_pixels, view_key
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation import load
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import complete_settings, train_model
 from mmgen.training.pairing import PairedRows

@@ -16,7 +16,7 @@ from mmgen.core.errors import SettingsError, UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.latents import draw_completions
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription

@@ -9,7 +9,7 @@ import pytest
 from mmgen import data_recipes
 from mmgen.commands.make_data import preview_recipe
 from mmgen.settings.config import validate
-from mmgen.testing.recipes import NUMBER, check_recipe
+from mmgen.testing.data import NUMBER, check_recipe
 from tests.data_recipes._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
 from tests.data_recipes._network import build_network

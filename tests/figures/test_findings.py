@@ -13,7 +13,7 @@ from mmgen.figures.report.findings import describe_findings
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.words import sort_by_scores
 from mmgen.figures.session import Source, gather_files, open_session
-from mmgen.results.ranking import rank_posteriors
+from mmgen.results.groups import rank_posteriors
 from mmgen.results.score import Score
 
 GUIDED = {"base": "aggregate", "guidance": 3.0, "guidance_method": ""}

@@ -13,7 +13,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.metrics._evaluate import evaluate, evaluate_with_classifiers
+from mmgen.metrics._base import evaluate, evaluate_with_classifiers
 from mmgen.results.score import Score
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 

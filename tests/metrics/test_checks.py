@@ -10,7 +10,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics import log_likelihood
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.modalities.image import ImageDescription
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 from tests.posteriors.stand_in import StandIn

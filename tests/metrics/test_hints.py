@@ -19,7 +19,7 @@ from mmgen.core.errors import UsageError
 from mmgen.descriptions import attributes_to_caption, batch_of_captions
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import make_queries
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription

@@ -16,7 +16,7 @@ from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Frequencies, Queries, Questions, weighted_mean
 from mmgen.evaluation.real import jackknife_divergence, jensen_shannon, remaining_bias
-from mmgen.metrics._evaluate import evaluate, training_images_warning
+from mmgen.metrics._base import evaluate, training_images_warning
 from mmgen.metrics.correctness import correctness_by_query
 from mmgen.metrics.coverage import exact_coverage, query_coverage_error
 from mmgen.modalities.image import ImageDescription

@@ -12,11 +12,9 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation import classifiers as judges
-from mmgen.metrics._evaluate import evaluate, evaluate_with_classifiers
-from mmgen.metrics._options import default_metrics
+from mmgen.metrics._base import default_metrics, evaluate, evaluate_with_classifiers
 from mmgen.metrics.recall import Recall
-from mmgen.results.score import Score, classifier_names
-from mmgen.results.score_table import Scores
+from mmgen.results.score import Score, Scores, classifier_names
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 

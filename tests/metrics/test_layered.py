@@ -19,7 +19,7 @@ from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.likelihoods import estimate_text, image_log_likelihood
 from mmgen.generation import load
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.metrics.retrieval import Retrieval
 from mmgen.models.hierarchical_vae import HierarchicalVAE
 from mmgen.testing.linear_gaussian import (

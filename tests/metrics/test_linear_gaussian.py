@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
-from mmgen.evaluation.likelihoods import proposal_conditions
+from mmgen.evaluation.proposals import proposal_conditions
 from mmgen.generation import TrainedModel
 from mmgen.inference._base import Inference, InferenceParts
 from mmgen.inference.product_of_experts import ProductOfExperts

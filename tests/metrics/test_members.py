@@ -10,8 +10,7 @@ import torch
 from mmgen import metrics
 from mmgen.artifacts import Dataset
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.metrics._base import Score
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import Score, evaluate
 from mmgen.metrics.active_units import unit_activity
 from mmgen.testing.metrics import (
     accepts_evaluation,

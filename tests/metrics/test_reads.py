@@ -16,8 +16,7 @@ from mmgen.cli._main import load_command, main
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.experiments._plan import read_plan
-from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._options import check_options_are_read
+from mmgen.metrics._base import check_options_are_read, evaluate
 from mmgen.testing.metrics import accepts_evaluation, small_evaluation
 from tests.cli.test_docs import PAGES, command_lines
 

@@ -15,7 +15,7 @@ from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.real import LEAST, assign_halves, read_sources
 from mmgen.metrics import get
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.modalities.image import ImageDescription
 from mmgen.results.score import Score
 from tests.metrics.toy import INFO, Judge, Painter, loaded_painter

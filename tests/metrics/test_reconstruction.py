@@ -11,7 +11,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.results.standard_errors import share_error
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 

@@ -12,7 +12,7 @@ from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.retrieved import RetrievedPictures, fit_of_attributes, fit_of_captions
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.posteriors import Guidance
 from mmgen.results.naming import PosteriorName
 from tests.metrics.toy import Judge, loaded_painter, write_dataset

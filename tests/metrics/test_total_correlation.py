@@ -11,7 +11,7 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 from mmgen import metrics
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics import total_correlation
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.metrics.total_correlation import mixture_log_densities
 from mmgen.testing.metrics import small_evaluation
 

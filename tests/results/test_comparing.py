@@ -14,8 +14,8 @@ from mmgen.artifacts import Header, parent_record, read_header, write_checkpoint
 from mmgen.core.errors import ArtifactError
 from mmgen.evaluation.provenance import run_of_files
 from mmgen.results.comparing import compare_scores
+from mmgen.results.conditions import run_record
 from mmgen.results.groups import contrast, group_runs, is_best, paired_difference
-from mmgen.results.runs import run_record
 from mmgen.results.score import ExampleValues, Score, read_scores
 
 HERE = {"split": "iid", "part": "test"}

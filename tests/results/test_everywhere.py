@@ -11,8 +11,7 @@ from mmgen.cli._quickstart_table import final_table
 from mmgen.experiments import compare_table, comparison_tables, read_plan
 from mmgen.figures.report.scores import make_score_tables
 from mmgen.results.comparing import compare_scores
-from mmgen.results.score import Score, read_scores
-from mmgen.results.score_table import Scores, tabulate_scores
+from mmgen.results.score import Score, Scores, read_scores, tabulate_scores
 from mmgen.results.table import Table
 
 READS = "85.9 ± 1.1"

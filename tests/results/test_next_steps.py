@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from mmgen.results.groups import rank_posteriors
 from mmgen.results.next_steps import find_next_steps
-from mmgen.results.ranking import rank_posteriors
 from mmgen.results.score import Score
 
 

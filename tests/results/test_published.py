@@ -15,7 +15,7 @@ from mmgen.experiments._page import comparison_tables
 from mmgen.experiments._plan import read_plan
 from mmgen.experiments._tables import Table
 from mmgen.figures.report.scores import _published_rows, make_score_tables
-from mmgen.results.compared import Column as ScoreColumn
+from mmgen.results.comparison import Column as ScoreColumn
 from mmgen.results.conditions import Conditions
 from mmgen.results.published import published_papers, published_table, published_tables
 from mmgen.results.score import Score

@@ -8,11 +8,11 @@ import pytest
 
 from mmgen import metrics
 from mmgen.artifacts import Dataset
-from mmgen.classifier._accuracy import Accuracy
+from mmgen.classifier._training import Accuracy
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.evaluation.real import jensen_shannon
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.metrics.coverage import combine_with_bias, exact_coverage
 from mmgen.results.standard_errors import binomial_error, share_error
 from mmgen.testing.metrics import accepts_evaluation

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmgen.figures.session import ReportFiles
+from mmgen.results.groups import MeasuredPosterior, rank_posteriors, shared_conditions
 from mmgen.results.naming import CONDITIONAL
-from mmgen.results.ranking import MeasuredPosterior, rank_posteriors, shared_conditions
 from mmgen.results.score import Score
 
 __all__ = ["Finding", "describe_findings", "scores_of_model"]

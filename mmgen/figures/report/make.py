@@ -36,7 +36,7 @@ from mmgen.figures.report.words import WordTable, sort_by_scores
 from mmgen.figures.session import ModelFiles, Session, gather_files, get_setting, latent_sizes, open_session
 from mmgen.generation.decode import drawable_pictures
 from mmgen.posteriors import AnyGuidance, Guidance
-from mmgen.results.ranking import rank_posteriors
+from mmgen.results.groups import rank_posteriors
 from mmgen.results.score import Score
 from mmgen.results.table import Table
 

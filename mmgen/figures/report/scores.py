@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mmgen.results.compared import Column, ComparedTable
 from mmgen.results.comparing import Entry, compare_entries
+from mmgen.results.comparison import Column, ComparedTable
 from mmgen.results.conditions import Conditions
 from mmgen.results.groups import RunGroup
 from mmgen.results.naming import RETRIEVAL

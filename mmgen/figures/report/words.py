@@ -10,7 +10,7 @@ from mmgen.figures.drawing.page import TILE, convert_to_rgb, lighten_dark_images
 from mmgen.figures.drawing.style import data_uri
 from mmgen.figures.session import Session, Source, draw_pictures, images_per_row
 from mmgen.generation.draws import Draws, format_share_correct
-from mmgen.results.ranking import MeasuredPosterior
+from mmgen.results.groups import MeasuredPosterior
 
 __all__ = [
     "PageTile",
