@@ -6,7 +6,7 @@ from ._cluster import (
     failed_cluster_error as failed_cluster_error,
     no_workers_error as no_workers_error,
 )
-from ._own._survey import Survey as Survey
+from ._own._recipe import Survey as Survey
 from ._splits import split_by_group as split_by_group
 from ._streams import random_bits as random_bits, random_choices as random_choices, stream_keys as stream_keys
 

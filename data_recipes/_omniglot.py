@@ -22,7 +22,7 @@ from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import decode_picture
-from mmgen.data_recipes._left_out import reason_to_skip
+from mmgen.data_recipes._own._files import is_hidden
 from mmgen.data_recipes._published import (
     SourceComparison,
     different_source,
@@ -271,7 +271,7 @@ def _read_drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_
         matches = [
             (member, match)
             for member, name in named
-            if (match := _MEMBER.fullmatch(name)) and not any(map(reason_to_skip, name.split("/")))
+            if (match := _MEMBER.fullmatch(name)) and not any(map(is_hidden, name.split("/")))
         ]
         if not 0 < len(matches) <= _MOST_CHARACTERS:
             raise DataError(

@@ -45,8 +45,11 @@ def read_parallel_text(path: Path, languages: Sequence[str]) -> tuple[dict[str, 
             if len(row) < len(languages):
                 raise DataError(
                     f"{path} has {len(row)} columns in line {number:,}, expected a sentence of each of "
-                    f"{', '.join(languages)} with tabs between them; fix that line, or name other --languages"
+                    f"{', '.join(languages)} with tabs between them; save the table as tab-separated text (UTF-8), or "
+                    "give files with a sentence in each line"
                 )
+        if [cell.strip() for cell in rows[0]] == [*languages]:
+            raise DataError(f"{path} names the columns in its first line, expected sentences alone; take it out")
         columns = {name: [row[place] for row in rows] for place, name in enumerate(languages)}
         return {name: _clean_lines(lines, path, name) for name, lines in columns.items()}, digest.hexdigest()
     sentences = {}
@@ -87,26 +90,32 @@ def _read_lines(path: Path, digest: "hashlib._Hash") -> list[str]:
         text = decode_text(data)
     except NotTextError as error:
         raise DataError(f"cannot read {path}: {error}") from None
-    lines = text.removesuffix("\n").split("\n")
+    if 0 < data.count(b"\n") < text.count("\n"):
+        line = next(number for number, one in enumerate(data.split(b"\n"), 1) if b"\r" in one.removesuffix(b"\r"))
+        raise DataError(
+            f"line {line:,} of {path} has a carriage return inside, which would shift all lines behind it; make it a "
+            "space"
+        )
+    lines = text.rstrip("\n").split("\n")
     if lines == [""]:
         raise DataError(f"{path} is empty, expected a sentence in each line; get the file again")
     return lines
 
 
 def _clean_lines(lines: Sequence[str], path: Path, language: str) -> list[str]:
-    """Return sentences with composed accents and single spaces; refuse empty and endless ones."""
-    clean = []
-    for number, line in enumerate(lines, 1):
-        if len(line) > _MOST_LETTERS:
+    """Return sentences with composed accents and single spaces; refuse empty and endless ones, and markup."""
+    clean = [" ".join(normalise_text(line).split()) for line in lines]
+    wrong = (
+        (f"more than {_MOST_LETTERS:,} letters", [len(line) > _MOST_LETTERS for line in lines]),
+        ("no words", [not line for line in clean]),
+        ("markup", [line.startswith("<") and line.endswith(">") for line in clean]),
+    )
+    for what, each in wrong:
+        if any(each):
+            more = f" and {sum(each) - 1:,} more lines" if sum(each) > 1 else ""
             raise DataError(
-                f"line {number:,} of {path} has {len(line):,} letters, expected at most {_MOST_LETTERS:,}; split it "
-                "into sentences"
-            )
-        clean.append(" ".join(normalise_text(line).split()))
-        if not clean[-1]:
-            raise DataError(
-                f"line {number:,} of {path} has no words of {language}, expected a sentence; take the line out of all "
-                "languages"
+                f"line {each.index(True) + 1:,}{more} of {path} ({language}) {'has' if not more else 'have'} {what}, "
+                "expected a sentence; take such lines out of all languages"
             )
     return clean
 

@@ -16,10 +16,9 @@ from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_member
 from mmgen.core.memory import check_memory
 from mmgen.core.pictures import MOST_BYTES, decode_picture
-from mmgen.data_recipes._left_out import find_thumbnails
 from mmgen.data_recipes._own._files import Files
-from mmgen.data_recipes._part_names import PARTS, part_of
 from mmgen.data_recipes._published import SourceComparison, different_source, unverified_source
+from mmgen.data_recipes._splits import PARTS, part_of
 from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys
 
 __all__ = ["PatchSource", "Patches", "cut_patches", "find_pictures", "read_patches"]
@@ -92,7 +91,6 @@ def find_pictures(path: Path) -> PatchSource:
     """
     files = Files(path)
     pictures = [name for name in files.names if name.lower().endswith(_SUFFIXES)]
-    pictures = sorted({*pictures} - {*find_thumbnails(pictures)})
     parts = {name: part_of(posixpath.basename(posixpath.dirname(files.common_folder + name))) for name in pictures}
     in_parts, total = [name for name in pictures if parts[name]], len(pictures)
     if {*parts.values()} >= {"train", "test"}:

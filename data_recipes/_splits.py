@@ -7,12 +7,25 @@ from numpy.typing import NDArray
 
 from mmgen.data_recipes._streams import random_order
 
-__all__ = ["Parts", "split_by_group", "official_scheme"]
+__all__ = ["PARTS", "Parts", "official_scheme", "part_of", "split_by_group"]
+
+PARTS = ("train", "val", "test")
+_PART_OF_WORD = {**{part: part for part in PARTS}, "training": "train", "validation": "val", "testing": "test"}
 
 Parts = dict[str, NDArray[np.int64]]
 """Row numbers, ascending, by part: train, val, test."""
 
 _TRAIN, _VAL = 0.85, 0.05
+
+
+def part_of(name: str) -> str:
+    """Return the part, train, val or test, that a folder's name or a cell means; "" if none.
+
+    Example:
+        >>> [part_of(name) for name in ("Training", "VAL", "testing", "train2017", "")]
+        ['train', 'val', 'test', '', '']
+    """
+    return _PART_OF_WORD.get(name.casefold(), "")
 
 
 def split_by_group(

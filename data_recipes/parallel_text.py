@@ -24,8 +24,7 @@ from mmgen.data_recipes._parallel import (
     read_parallel_text,
     sentence_groups,
 )
-from mmgen.data_recipes._part_names import PARTS
-from mmgen.data_recipes._splits import Parts, split_by_group
+from mmgen.data_recipes._splits import PARTS, Parts, split_by_group
 
 __all__ = ["ParallelText"]
 

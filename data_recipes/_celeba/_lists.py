@@ -121,7 +121,7 @@ class _Table:
 def _read_lines(where: str, data: bytes, columns: Sequence[str], has_count: bool) -> Iterator[tuple[int, list[str]]]:
     """Check the header of a list, then yield the line number and the cells of each image."""
     if where.endswith(".csv"):
-        table = read_separated(data, where, {*columns}.__contains__)
+        table = read_separated(data, where)
         named_places = [place for place, name in enumerate(table.names) if name]  # programs number rows without a name
         _check_header([table.names[place] for place in named_places][1:], columns, where)
         yield from ((number, [row[place] for place in named_places]) for number, row in table.rows)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.data_recipes._celeba._lists import CELEBA_SIZE, PUBLISHED, LandmarkUse, Lists, read_lists
-from mmgen.data_recipes._left_out import reason_to_skip
+from mmgen.data_recipes._own._files import is_hidden
 from mmgen.data_recipes._published import SourceComparison, different_source, unverified_source
 
 __all__ = ["WHERE_TO_GET_IT", "Source"]
@@ -115,7 +115,7 @@ class Source:
             ) from None
         self._zips.append(archive)
         for member in archive.infolist():
-            if not member.is_dir() and not any(map(reason_to_skip, _path_of((archive, member)).parts)):
+            if not member.is_dir() and not any(map(is_hidden, _path_of((archive, member)).parts)):
                 yield archive, member
 
     def _images_by_name(self, places: list[_Place]) -> dict[str, _Place]:
@@ -185,7 +185,7 @@ def _list_files(folder: Path, depth: int) -> Iterator[Path]:
     """Yield regular files down to a limited depth, without unreadable folders."""
     with suppress(PermissionError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
-            if reason_to_skip(entry.name):
+            if is_hidden(entry.name):
                 continue
             if entry.is_dir() and depth < _DEPTH:
                 yield from _list_files(Path(entry.path), depth + 1)

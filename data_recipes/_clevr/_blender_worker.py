@@ -1,6 +1,7 @@
 """Script for a Python with Blender: ``python _blender_worker.py scenes.json FOLDER`` writes ``FOLDER/0.png`` ...
 
-It knows nothing of mmgen; ``_blender.py`` writes what it reads. Made for Blender 4.0 and later, tried with 4.5.
+It knows nothing of mmgen; ``_blender.py`` writes what it reads. Made for Blender 4.0 and later, tried
+with bpy 4.2.0 of PyPI.
 """
 
 import ctypes
@@ -238,6 +239,7 @@ def _main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     for number, scene in enumerate(job["scenes"]):
         _render_scene(job, scene, Path(sys.argv[2]) / f"{number}.png")
+    os._exit(0)  # bpy 4.2 crashes when Python takes it apart
 
 
 if __name__ == "__main__":

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from mmgen.core.errors import DataError, UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.parsing import printable
-from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.data_recipes._own._files import list_examples, shell_quoted
-from mmgen.data_recipes._own._spellings import note_spelling_variants
+from mmgen.data_recipes._own._tables import Cell, Columns
 
 __all__ = ["FEW", "Attributes", "build_attributes", "check_columns", "parse_bins"]
 
@@ -25,26 +24,6 @@ FEW = 20
 _NOT_IN_NAMES = re.compile(r"[\s,;='\"\\]+")  # what a description in words could not have
 _LONGEST = 100  # letters of a value
 _SENTENCE = 4  # words
-_ROW_NUMBER_NAMES = (
-    "index",
-    "idx",
-    "level_0",
-    "__index_level_0__",
-    "rownames",
-    "row.names",
-    "rowid",
-    "s.no",
-    "s.no.",
-    "sr.no.",
-    "sl.no.",
-    "unnamed: 0",
-    "row",
-    "no",
-    "no.",
-    "nr",
-    "number",
-    "#",
-)
 _MOST_COUNTED = 20
 
 Edges = int | tuple[float, ...]
@@ -134,6 +113,7 @@ def build_attributes(
         _attribute_name(name) for name in columns if selected is None or name in selected or name in bins
     )
     too_many: list[str] = []
+    said: dict[tuple[Cell, ...], str] = {}
     for name, raw in columns.items():
         cells = [cell if cell is None else " ".join(cell.split()) for cell in raw]
         if name in bins:
@@ -147,8 +127,8 @@ def build_attributes(
             problem = "nothing is said in it"
         elif len(counts) == 1 and selected is None:
             problem = f"it is always '{next(iter(counts))}'"
-        elif selected is None and _is_row_number(name, counts):
-            problem = f"it numbers the pictures; --bins {_attribute_name(name)}=5 makes bins of it"
+        elif selected is None and (twin := said.setdefault(tuple(cells), name)) != name:
+            problem = f"it says the same as '{twin}' of every picture"
         elif len(counts) > FEW and all(_parse_number(value) is not None for value in counts):
             too_many.append(name)
             continue
@@ -175,14 +155,6 @@ def build_attributes(
             f"two columns would be the attribute '{repeated[0]}'; rename one of them, or {advice} one of them"
         )
     return attributes
-
-
-def _is_row_number(name: str, counts: Mapping[str, int]) -> bool:
-    """Return whether a column numbers the rows: its name is a usual one, and each number occurs once."""
-    if name.casefold() not in _ROW_NUMBER_NAMES or len(counts) <= FEW or not all(map(str.isdecimal, counts)):
-        return False
-    numbers = sorted(map(int, counts))
-    return max(counts.values()) == 1 and numbers[-1] - numbers[0] == len(numbers) - 1
 
 
 def _caption_advice(name: str, values: Collection[str]) -> str:
@@ -225,7 +197,6 @@ def _add_values(attributes: Attributes, name: str, cells: Sequence[Cell], counts
     values = sorted(counts, key=lambda value: (numbers[value] or 0 if numeric else 0, value.casefold(), value))
     code = {value: number for number, value in enumerate(values)}
     _add_attribute(attributes, name, values, np.array([code.get(cell or "", UNKNOWN) for cell in cells], np.uint8))
-    attributes.notes += note_spelling_variants(_attribute_name(name), values)
     if sentences := _caption_advice(name, values):
         attributes.notes.append(f"  {_attribute_name(name)}: {sentences}")
 

@@ -1,19 +1,185 @@
-"""Captions in free text: their vocabulary, and the codes of each picture's captions."""
+"""Cells of the pictures in use without words for "unknown", and captions in free text with their vocabulary."""
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.core.errors import DataError
-from mmgen.descriptions import split_into_words
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.parsing import printable
+from mmgen.core.seeding import numpy_generator
+from mmgen.data_recipes._own._files import shell_quoted
+from mmgen.data_recipes._own._source import Source
+from mmgen.data_recipes._own._tables import Cell, Columns, Several
+from mmgen.descriptions import UNSPECIFIED, split_into_words
 
-__all__ = ["Captions", "encode_captions"]
+__all__ = [
+    "CaptionChoice",
+    "Captions",
+    "Records",
+    "choose_captions",
+    "drop_multi_valued_columns",
+    "encode_captions",
+    "select_records",
+]
 
+_UNKNOWN = ("na", "n/a", "nan", "none", "null")
+"""Words for an unknown value in lower case, besides those of descriptions (:data:`UNSPECIFIED`)."""
+
+_CAPTIONS = ("text", "texts", "caption", "captions")
+_NUMBERED = re.compile(r"(text|caption|sentence)s?[ _-]?\d+", re.IGNORECASE)
 _MOST_WORDS = 65_535  # codes are uint16, and one of them is the padding
+
+
+@dataclass
+class Records:
+    """Names of n pictures, and the cells of tables about them.
+
+    Attributes:
+        names: The names of the pictures [n].
+        columns: Cells by column [n], None where unknown; the first of several texts.
+        several: All texts of pictures with several, by column and picture.
+        notes: Lines for people.
+    """
+
+    names: list[str]
+    columns: Columns
+    several: Several
+    notes: list[str]
+
+    def texts(self, column: str, row: int) -> tuple[str, ...]:
+        """Return all texts of a column for a picture; () without any."""
+        cell = self.columns[column][row]
+        return self.several.get(column, {}).get(row, () if cell is None else (cell,))
+
+
+@dataclass
+class CaptionChoice:
+    """Columns of tables that hold captions, and the captions of each picture.
+
+    Attributes:
+        name: Name for messages.
+        columns: The columns.
+        texts: Captions of each picture [n] in the order in which they are stored; () without any.
+        several: Whether any picture has several.
+        notes: Lines for people.
+    """
+
+    name: str
+    columns: list[str]
+    texts: list[tuple[str, ...]]
+    several: bool
+    notes: list[str]
+
+
+def select_records(
+    source: Source, rows: Sequence[int], unknown: Collection[str] | None, ignore: Collection[str]
+) -> Records:
+    """Return names and cells of the pictures ``rows`` of a source, without the columns ``ignore``.
+
+    Args:
+        source: The source.
+        rows: Numbers of the pictures.
+        unknown: Words for an unknown value besides those of descriptions, in any case; None for the usual ones.
+        ignore: Columns that stay as they are.
+    """
+    words = _UNKNOWN if unknown is None else [" ".join(word.split()).casefold() for word in unknown]
+    place = {row: number for number, row in enumerate(rows)}
+    columns, replaced = {}, Counter[str]()
+    for name, cells in source.columns.items():
+        columns[name] = [cells[row] for row in rows]
+        if name not in ignore:
+            columns[name] = _replace_unknown(columns[name], {*UNSPECIFIED, *words}, replaced)
+    several = {
+        name: {place[row]: texts for row, texts in each.items() if row in place}
+        for name, each in source.several.items()
+        if name not in ignore
+    }
+    notes = []
+    if replaced:
+        listed = ", ".join(f"'{printable(word, 40)}' {count:,}" for word, count in replaced.most_common(5))
+        notes.append(f"taken as unknown: {listed}; --unknown names other words")
+    return Records(
+        [source.names[row] for row in rows], columns, {name: each for name, each in several.items() if each}, notes
+    )
+
+
+def _replace_unknown(cells: Sequence[Cell], words: Collection[str], replaced: Counter[str]) -> list[Cell]:
+    """Return cells with None for words that mean an unknown value; ``replaced`` counts them."""
+    means = {cell: " ".join(cell.split()).casefold() in words for cell in {*cells} if cell is not None}
+    replaced.update(cell for cell in cells if cell is not None and means[cell])
+    return [None if cell is None or means[cell] else cell for cell in cells]
+
+
+def choose_captions(
+    records: Records, column: str | None, excluded: Collection[str], most: int, seed: int
+) -> CaptionChoice | None:
+    """Choose at most ``most`` captions of each picture, in an order drawn by the seed and the picture's name.
+
+    Args:
+        records: The pictures.
+        column: The user's column of captions; None for columns with a usual name.
+        excluded: Columns that hold no captions.
+        most: Captions of a picture that are kept.
+        seed: Seed of the dataset.
+    """
+    columns = [column] if column is not None else _caption_columns(records.columns, excluded)
+    if not columns:
+        return None
+    name = columns[0] if len(columns) == 1 else f"{columns[0]} to {columns[-1]}"
+    chosen: list[tuple[str, ...]] = []
+    counts: list[int] = []
+    for row, picture in enumerate(records.names):
+        texts = sorted({text for column in columns for text in records.texts(column, row)})
+        order = numpy_generator(seed, "captions", picture).permutation(len(texts))[:most] if len(texts) > 1 else [0]
+        chosen.append(tuple(texts[place] for place in order) if texts else ())
+        counts += [len(texts)] if texts else []
+    notes = []
+    if max(counts, default=0) > 1:
+        number = f"{max(counts)}" if max(counts) == min(counts) else f"{min(counts)} to {max(counts)}"
+        kept = "" if max(counts) <= most else f", of which {most} are kept (--most-captions)"
+        use = "training draws one at each sight" if most > 1 else "one of them is drawn for each, by the seed"
+        notes.append(f"  {number} captions a picture, {sum(counts):,} in all{kept if most > 1 else ''}: {use}")
+    return CaptionChoice(name, columns, chosen, max(counts, default=0) > 1, notes)
+
+
+def _caption_columns(columns: Mapping[str, Sequence[Cell]], excluded: Collection[str]) -> list[str]:
+    plain = [name for name in columns if name.casefold() in _CAPTIONS and name not in excluded]
+    if len(plain) > 1:
+        raise UsageError(f"the columns '{plain[0]}' and '{plain[1]}' could be captions; name one with --caption")
+    stem = plain[0].casefold().rstrip("s") if plain else ""
+    numbered = [name for name in columns if _NUMBERED.fullmatch(name) and name not in excluded]
+    return [*plain, *(name for name in numbered if name.casefold().startswith(stem))]
+
+
+def drop_multi_valued_columns(
+    records: Records, caption_choice: CaptionChoice | None, needed: Collection[str]
+) -> list[str]:
+    """Remove columns that number the captions of a picture; refuse other columns with several values for a picture."""
+    notes = []
+    numbered = {
+        name: all(text.isdecimal() for texts in each.values() for text in texts)
+        for name, each in records.several.items()
+    }
+    for name, numbers in sorted(numbered.items(), key=lambda pair: pair[1]):  # texts may be the captions
+        each = records.several[name]
+        if caption_choice is not None and name in caption_choice.columns:
+            continue
+        if not (numbers and caption_choice is not None and caption_choice.several) or name in needed:
+            row, texts = next(iter(each.items()))
+            both = " and ".join(f"'{printable(text, 40)}'" for text in texts[:2])
+            raise DataError(
+                f"the column '{printable(name, 60)}' has several values for one picture, such as {both} for "
+                f"'{printable(records.names[row], 80)}' ({len(each):,} pictures in all); leave it out with --ignore "
+                f"{shell_quoted(name)}, or name it with --caption if they are texts"
+            )
+        notes.append(f"left out: column '{name}': it numbers the captions")
+        del records.columns[name]
+    return notes
 
 
 @dataclass(frozen=True)

@@ -12,27 +12,13 @@ from pathlib import Path, PurePosixPath
 from mmgen.core.errors import DataError, reason_of
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.parsing import printable
-from mmgen.data_recipes._left_out import reason_to_skip
-from mmgen.data_recipes._part_names import part_of
+from mmgen.data_recipes._splits import part_of
 
-__all__ = ["PICTURE_ENDINGS", "Files", "stays_inside", "list_examples", "shell_quoted"]
+__all__ = ["PICTURE_ENDINGS", "Files", "is_hidden", "list_examples", "shell_quoted", "stays_inside"]
 
 PICTURE_ENDINGS = (
-    ".png",
-    ".apng",
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".jfif",
-    ".webp",
-    ".gif",
-    ".bmp",
-    ".dib",
-    ".ppm",
-    ".pgm",
-    ".pbm",
-    ".pnm",
-)
+    ".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".dib", ".ppm", ".pgm", ".pbm", ".pnm",
+)  # fmt: skip
 """Endings of pictures; their content is checked when they are read."""
 
 _DEPTH = 16  # folders in folders
@@ -40,10 +26,8 @@ _MOST_FILES = 10_000_000
 _MOST_NAMED = 3
 _ENCRYPTED = 1  # bit of a member in a zip
 
-_KINDS = dict.fromkeys((".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".txt"), "a table") | dict.fromkeys(
-    (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"), "a picture"
-)
-"""Kinds of files that users name in place of their folder."""
+_UTF8 = 0x800  # bit of a member whose name is UTF-8
+_HIDDEN = "hidden files, and folders that begin with . @ # or $"
 
 _Place = Path | zipfile.ZipInfo
 
@@ -65,6 +49,18 @@ def shell_quoted(name: str) -> str:
     return shlex.quote(printable(name, 60))
 
 
+def is_hidden(name: str, is_folder: bool = True) -> bool:
+    """Return whether a file or folder of this name is left out: what programs keep beside the user's files.
+
+    Example:
+        >>> [is_hidden(name) for name in (".git", "@eaDir", "#recycle", "$RECYCLE.BIN", "red")]
+        [True, True, True, True, False]
+        >>> is_hidden(".DS_Store", is_folder=False), is_hidden("#1.png", is_folder=False)
+        (True, False)
+    """
+    return name not in (".", "..") and name.startswith((".", "@", "#", "$") if is_folder else ".")
+
+
 def stays_inside(name: str) -> bool:
     """Return whether a relative path stays inside its folder, without ``..``.
 
@@ -81,8 +77,8 @@ class Files:
     """Files in the user's folder or zip, by name.
 
     If everything lies in one folder inside, names are relative to it, so that a zip of a folder equals the folder.
-    Hidden files, files of systems, and links to folders are left out; a link to a file outside is refused. Backslashes
-    in names, as in zips of Windows, count as slashes.
+    Hidden files and links to folders are left out; a link to a file outside is refused. Backslashes in names, as in
+    zips of Windows, count as slashes.
 
     Args:
         path: The folder or zip.
@@ -93,17 +89,14 @@ class Files:
         common_folder: The one folder that everything lies in, with a slash; "" where there is none.
 
     Raises:
-        DataError: The path is missing or neither folder nor zip, or a name leads outside or occurs twice.
+        DataError: The path is missing or neither folder nor zip, or a name leads outside, occurs twice, or is in no
+            known encoding.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.left_out: Counter[str] = Counter()
         self._zip: zipfile.ZipFile | None = None
-        if what := _KINDS.get(path.suffix.lower()) if path.is_file() else None:
-            raise DataError(
-                f"{path} is {what}, expected a folder or a zip; name the folder that holds it, {path.parent}"
-            )
         try:
             places: dict[str, _Place] = {}
             for name, place in self._zip_members() if not path.is_dir() else self._folder_members(path, "", 0):
@@ -151,8 +144,8 @@ class Files:
             raise DataError(f"{reason}; make it readable, or move it elsewhere") from None
         for entry in sorted_entries:
             name = self._safe_name(prefix + entry.name) if "\\" in entry.name else prefix + entry.name
-            if reason := reason_to_skip(entry.name, not entry.is_dir()):
-                self.left_out[reason] += 1
+            if is_hidden(entry.name, entry.is_dir()):
+                self.left_out[_HIDDEN] += 1
             elif entry.is_dir():
                 if entry.is_symlink() or depth == _DEPTH:
                     reason = "links to folders" if entry.is_symlink() else f"folders more than {_DEPTH} deep"
@@ -186,16 +179,18 @@ class Files:
         try:
             self._zip = open_zip(self.path)
         except CannotReadError as error:
-            raise DataError(f"cannot read {self.path}: {error}; expected a folder or a zip of pictures") from None
-        left_out: set[str] = set()
+            raise DataError(
+                f"cannot read {self.path}: {error}; name a folder or a zip of pictures: unpack what is packed otherwise"
+            ) from None
+        hidden: set[str] = set()
         for number, member in enumerate(self._zip.infolist()):
+            if number >= _MOST_FILES:
+                raise DataError(f"{self.path} holds more than {_MOST_FILES:,} files; take fewer")
             if member.filename.endswith(("/", "\\")):
                 continue
             name = self._safe_name(member.filename)
-            reason, skipped = _reason_to_skip(name)
-            if reason:
-                self.left_out[reason] += skipped not in left_out
-                left_out.add(skipped)
+            if outermost := _hidden_part(name):
+                hidden.add(outermost)
             elif stat.S_ISLNK(member.external_attr >> 16):
                 self.left_out["links in the zip"] += 1
             elif member.flag_bits & _ENCRYPTED:
@@ -203,19 +198,24 @@ class Files:
                     f"{self.path} is a zip with a password, which '{printable(name, 100)}' asks for; unpack it and "
                     "name the folder"
                 )
+            elif not name.isascii() and not member.flag_bits & _UTF8:
+                raise DataError(
+                    f"{self.path} holds a name in no known encoding ('{printable(name, 100)}'); unpack it and name the "
+                    "folder, or make the zip again with names in UTF-8"
+                )
             else:
                 yield name, member
-            if number >= _MOST_FILES:
-                raise DataError(f"{self.path} holds more than {_MOST_FILES:,} files; take fewer")
+        if hidden:
+            self.left_out[_HIDDEN] = len(hidden)
 
 
-def _reason_to_skip(name: str) -> tuple[str, str]:
-    """Return the reason why a member of a zip is no data ("" if it is data), and the file or folder to leave out."""
+def _hidden_part(name: str) -> str:
+    """Return the outermost folder of a name that is hidden, or the name if its file is; "" if nothing is."""
     parts = name.split("/")
     for level, part in enumerate(parts):
-        if why := reason_to_skip(part, level == len(parts) - 1):
-            return why, "/".join(parts[: level + 1])
-    return "", ""
+        if is_hidden(part, level < len(parts) - 1):
+            return "/".join(parts[: level + 1])
+    return ""
 
 
 def _common_folder(names: dict[str, _Place]) -> str:

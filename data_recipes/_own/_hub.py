@@ -19,7 +19,6 @@ from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import MalformedError, printable
 from mmgen.core.pictures import MOST_BYTES
 from mmgen.data_recipes._own._attributes import check_columns
-from mmgen.data_recipes._own._cells import to_cell, to_texts
 from mmgen.data_recipes._own._files import list_examples, shell_quoted
 from mmgen.data_recipes._own._hub_files import (
     check_all_pictures_read,
@@ -28,11 +27,11 @@ from mmgen.data_recipes._own._hub_files import (
     file_elsewhere_error,
     is_saved_dataset,
     is_within,
-    notes_on_skipped,
     safe_yaml,
 )
 from mmgen.data_recipes._own._source import Source, modality_names
-from mmgen.data_recipes._part_names import part_of, parts_of
+from mmgen.data_recipes._own._tables import to_cell, to_texts
+from mmgen.data_recipes._splits import part_of
 
 __all__ = ["HubSource"]
 
@@ -74,7 +73,7 @@ class HubSource(Source):
         self._roots += [os.path.realpath(library.config.HF_DATASETS_CACHE)]
         self._roots += [os.path.realpath(dataset)] if os.path.exists(dataset) else []
         with _explain_errors(dataset):
-            splits, self.notes = _load_splits(library, dataset, subset, revision, self._roots)
+            splits = _load_splits(library, dataset, subset, revision, self._roots)
         splits = self._select_splits(splits)
         first = next(iter(splits.values()))
         strange = next((name for name in first.features if not name.isprintable()), None)
@@ -112,7 +111,7 @@ class HubSource(Source):
 
     def _select_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
         """Return the splits of the dataset by part: train, val, test; a single split is train, whatever its name."""
-        self._part_by_split = parts_of(splits) or {name: part_of(name) for name in splits}
+        self._part_by_split = {name: part_of(name) for name in splits}
         if len(splits) == 1:
             return dict(splits)
         known = {name: data for name, data in splits.items() if self._part_by_split[name]}
@@ -308,8 +307,8 @@ def _explain_errors(dataset: str) -> Iterator[None]:
 
 def _load_splits(
     library: Any, dataset: str, subset: str | None, revision: str | None, roots: Sequence[str]
-) -> tuple[dict[str, Any], list[str]]:
-    """Load the splits of a dataset by name, with notes; files outside ``roots`` and the hub's dataset are refused."""
+) -> dict[str, Any]:
+    """Load the splits of a dataset by name; files outside ``roots`` and the hub's dataset are refused."""
     path = Path(dataset)
     if os.path.exists(path) and revision is not None:
         raise UsageError(f"--revision is for datasets of the hub, and {dataset} is on this disk; leave it out")
@@ -317,7 +316,7 @@ def _load_splits(
     if is_saved_dataset(path):
         check_saved_dataset(path, roots)
         saved = library.load_from_disk(str(path))
-        return (dict(saved) if isinstance(saved, dict) else {"all": saved}), []
+        return dict(saved) if isinstance(saved, dict) else {"all": saved}
     if path.is_file():
         reader = _ENDINGS.get(path.suffix.lower())
         if reader is None:
@@ -340,8 +339,7 @@ def _load_splits(
     if reader not in _FORMATS:
         raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")
     builder.download_and_prepare()
-    notes = notes_on_skipped(path, builder.info.features) if path.is_dir() and reader == "imagefolder" else []
-    return dict(builder.as_dataset()), notes
+    return dict(builder.as_dataset())
 
 
 @contextmanager

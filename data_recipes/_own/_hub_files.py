@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -12,9 +12,7 @@ from unittest import mock
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import MalformedError, parse_json, printable
-from mmgen.data_recipes._left_out import find_thumbnails
-from mmgen.data_recipes._own._candidates import note_possible_masks, note_possible_tables
-from mmgen.data_recipes._own._files import PICTURE_ENDINGS, Files, list_examples, stays_inside
+from mmgen.data_recipes._own._files import PICTURE_ENDINGS, Files, stays_inside
 
 __all__ = [
     "check_all_pictures_read",
@@ -23,7 +21,6 @@ __all__ = [
     "file_elsewhere_error",
     "is_saved_dataset",
     "is_within",
-    "notes_on_skipped",
     "safe_yaml",
 ]
 
@@ -88,24 +85,6 @@ def check_all_pictures_read(path: Path, read_files: Iterable[str]) -> None:
             f"the library datasets takes {len(extra):,} files of {path} that are hidden or a system's, such as "
             f"'{printable(extra[0], 200)}'; {advice}"
         )
-
-
-def notes_on_skipped(path: Path, columns: Collection[str]) -> list[str]:
-    """Return notes on files beside pictures in a folder that the library skips silently."""
-    own = Files(path)
-    pictures = [name for name in own.names if name.lower().endswith(PICTURE_ENDINGS)]
-    if not pictures:
-        return []
-    notes = note_possible_masks(pictures)
-    if small := find_thumbnails(pictures):
-        notes.append(
-            f"{len(small):,} pictures are thumbnails of others there, {list_examples(small)}, and are taken as all"
-        )
-    if {*columns} <= {"image", "label"}:
-        notes += note_possible_tables(own, pictures)
-        if "label" not in columns and len({name.rpartition("/")[0] for name in pictures}) > 1:
-            notes.append("folders are not taken as classes")
-    return [f"{one} (make-data folder reads the folder itself)" for one in notes]
 
 
 def is_saved_dataset(path: Path) -> bool:

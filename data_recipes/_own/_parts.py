@@ -1,7 +1,6 @@
-"""Parts of a split: by the user's folders or column, or drawn; groups stay together."""
+"""Parts of a split: by folders, by a column, or drawn; groups stay together."""
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,77 +8,97 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
 from mmgen.core.parsing import printable
-from mmgen.data_recipes._own._files import shell_quoted
-from mmgen.data_recipes._part_names import PARTS, part_of, parts_of, split_name
-from mmgen.data_recipes._splits import Parts, split_by_group
+from mmgen.data_recipes._splits import PARTS, Parts, part_of, split_by_group
 
-__all__ = ["check_no_part_columns", "complete_user_parts", "draw_parts", "parts_of_column", "group_by_labels"]
+__all__ = [
+    "CLASSES",
+    "check_no_part_columns",
+    "complete_user_parts",
+    "draw_parts",
+    "group_by_labels",
+    "parts_by_folder",
+    "parts_of_column",
+]
+
+CLASSES = "--folders-are-classes"
+"""The option for folders as classes."""
 
 _VAL, _TEST = 0.05, 0.1
-_PART_COLUMN_NAMES = {"split", "splits", "partition", "fold", "folds"}
-_DIVISIONS = _PART_COLUMN_NAMES | {"set", "subset", "dataset", "usage", "phase"}
-_CODES = {"0", "1", "true", "false", "yes", "no"}
-_MOST_NAMED = 5
 _MOST_WORDS = 20  # different words of a column that may become an attribute
+_MOST_NAMED = 5
+
+Folders = list[tuple[str, ...]]
+"""Folders of each picture [N], outermost first."""
 
 
-def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[str]) -> list[str]:
+def _may_be_parts(names: Iterable[str]) -> bool:
+    """Return whether some names hold the word train and others test or val, as train_set and test_set do."""
+    held = {part for name in names for part in PARTS if part in name.casefold()}
+    return "train" in held and len(held) > 1
+
+
+def parts_by_folder(folders: Folders, where: str, has_parts: bool) -> tuple[list[str] | None, Folders]:
+    """Return the part of each picture [N] by its folders, None without such folders, and the remaining class folders.
+
+    Args:
+        folders: Folders of each picture [N].
+        where: Description of the source, for errors.
+        has_parts: Whether a column gives parts, so that folders need not.
+
+    Raises:
+        DataError: Only some folders name parts, or they may.
+    """
+    levels = [
+        {parts[level] if len(parts) > level else "" for parts in folders} for level in range(max(map(len, folders)))
+    ]
+    place = next((level for level, names in enumerate(levels) if all(map(part_of, names))), None)
+    if place is None and has_parts:
+        return None, folders
+    for level, names in enumerate(levels):
+        if level != place and (_may_be_parts(names) or (place is None and any(map(part_of, names)))):
+            listed = ", ".join(f"'{printable(name, 40)}'" if name else "none" for name in sorted(names)[:_MOST_NAMED])
+            raise DataError(
+                f"pictures in {where} are in the folders {listed}, which may be parts of a split; call all of these "
+                f"folders train, val or test, or take all folders as classes with {CLASSES}"
+            )
+    if place is None:
+        return None, folders
+    return [part_of(parts[place]) for parts in folders], [(*parts[:place], *parts[place + 1 :]) for parts in folders]
+
+
+def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[str], advice: str) -> list[str]:
     """Convert the cells [N] of a column to the part of each example: train, val or test.
+
+    Args:
+        column: The column.
+        cells: Its cells [N].
+        names: Names of the examples [N], for errors.
+        advice: Clause for errors on how to leave out the column.
 
     Raises:
         DataError: A cell is no part.
     """
-    known = parts_of({cell or "" for cell in cells})
-    parts = [known.get(cell or "") or part_of(cell or "") for cell in cells]
-    wrong = next((row for row, part in enumerate(parts) if not part), None)
-    if wrong is not None:
-        cell = cells[wrong]
-        value = f"'{printable(cell, 40)}'" if cell else "nothing"
+    parts = [part_of(cell or "") for cell in cells]
+    if "" in parts:
+        row = parts.index("")
+        value = f"'{printable(cells[row] or '', 40)}'" if cells[row] else "nothing"
         raise DataError(
-            f"the column '{column}' has {value} for '{printable(names[wrong], 80)}', expected train, val or test; fix "
-            f"it, or leave it out with --ignore {shell_quoted(column)}"
+            f"the column '{column}' has {value} for '{printable(names[row], 80)}', expected train, val or test; fix "
+            f"it, or {advice}"
         )
     return parts
 
 
 def check_no_part_columns(columns: Mapping[str, Sequence[str | None]]) -> None:
-    """Refuse columns of attributes whose values look like parts of a split."""
+    """Refuse columns of attributes whose values may be parts of a split."""
     for name, cells in columns.items():
         words = {cell for cell in cells if cell}
-        if not 1 < len(words) <= _MOST_WORDS:
-            continue
-        parts = parts_of(words)
-        example = " and ".join(sorted(words)[:_MOST_NAMED])
-        or_else = f"leave it out with --ignore {shell_quoted(name)}, or name the attributes with --attributes"
-        if len({*parts.values()}) > 1 and "train" in parts.values():
+        if len(words) <= _MOST_WORDS and _may_be_parts(words):
             raise DataError(
-                f"the column '{name}' holds {example}, which are parts of a split; use it as the split with --split "
-                f"{shell_quoted(name)}, {or_else}"
+                f"the column '{name}' holds {' and '.join(sorted(words)[:_MOST_NAMED])}, which may be parts of a "
+                "split; use it as the split with --split (of train, val and test), leave it out with --ignore, or name "
+                "the attributes with --attributes"
             )
-        if _could_name_parts(name, words):
-            raise DataError(
-                f"the column '{name}' holds {example}, which may be parts of a split; write train, val and test there "
-                f"to use it as the split with --split {shell_quoted(name)}, {or_else}"
-            )
-
-
-def _could_name_parts(name: str, words: Collection[str]) -> bool:
-    """Return whether a column may hold parts of a split, by its name and by words or codes in it.
-
-    Example:
-        >>> _could_name_parts("Usage", ["Training", "PublicTest"]), _could_name_parts("partition", "012")
-        (True, True)
-        >>> cases = [("vehicle", ["bus", "train"]), ("train", "01"), ("set", ["tea"])]
-        >>> tuple(_could_name_parts(*case) for case in cases)
-        (False, False, False)
-    """
-    name_words = {word.casefold() for word in re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", name) if word}
-    if name_words & _DIVISIONS and any(split_name(word)[0] for word in words):
-        return True
-    if name_words & _PART_COLUMN_NAMES and all(map(str.isdecimal, words)):
-        return True
-    is_part = len(name_words) == 2 and name_words & {"is", "in"} and split_name(name)[0]
-    return bool(is_part) and all(word.casefold() in _CODES for word in words)
 
 
 def group_by_labels(*labels: Sequence[Any]) -> NDArray[np.int64]:

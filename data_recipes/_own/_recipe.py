@@ -1,27 +1,31 @@
 """The base of recipes of the user's own pictures: settings, survey, and the dataset file."""
 
 from abc import abstractmethod
-from collections.abc import Generator
-from dataclasses import replace
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from mmgen.artifacts.elements import NAME
 from mmgen.core.errors import DataError
-from mmgen.core.foreign import CannotReadError
 from mmgen.core.parsing import printable
 from mmgen.core.pictures import Background, Fit, Fitting
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Workers, map_in_order
-from mmgen.data_recipes._own._attributes import build_attributes, check_columns, parse_bins
-from mmgen.data_recipes._own._captions import encode_captions
-from mmgen.data_recipes._own._cells import Columns
-from mmgen.data_recipes._own._factors import add_factors
+from mmgen.data_recipes._base import Recipe, Workers
+from mmgen.data_recipes._own._attributes import Attributes, build_attributes, check_columns, parse_bins
+from mmgen.data_recipes._own._captions import (
+    Captions,
+    Records,
+    choose_captions,
+    drop_multi_valued_columns,
+    encode_captions,
+    select_records,
+)
 from mmgen.data_recipes._own._files import list_examples, shell_quoted
-from mmgen.data_recipes._own._inspection import Inspection, fit_rows, inspect_pictures
 from mmgen.data_recipes._own._parts import (
     check_no_part_columns,
     complete_user_parts,
@@ -29,19 +33,90 @@ from mmgen.data_recipes._own._parts import (
     group_by_labels,
     parts_of_column,
 )
-from mmgen.data_recipes._own._records import choose_captions, drop_multi_valued_columns, select_records
-from mmgen.data_recipes._own._source import Source
-from mmgen.data_recipes._own._survey import Survey
-from mmgen.data_recipes._part_names import PARTS
-from mmgen.data_recipes._splits import Parts
+from mmgen.data_recipes._own._source import Inspection, Source, inspect_pictures
+from mmgen.data_recipes._splits import PARTS, Parts
 
-__all__ = ["SPLIT", "OwnRecipe"]
+if TYPE_CHECKING:
+    from mmgen.artifacts import DatasetWriter
+
+__all__ = ["SPLIT", "OwnRecipe", "Survey"]
 
 _LEAST = 20  # pictures
 _CHUNK = 128
-_CHUNK_PIXELS = 2**25  # numbers of a chunk's pictures at most
 SPLIT = "split"
 _RECORDED = 100  # unreadable pictures that the file names
+
+
+@dataclass
+class _Described:
+    """What tables and folders say of n pictures.
+
+    Attributes:
+        names: Their names [n].
+        labels: Their attributes.
+        captions: Their captions; None without any.
+        user_parts: The user's part of each [n]; None without parts.
+        group_cells: The group that each is in [n]; None without groups.
+        notes: Lines for people.
+    """
+
+    names: list[str]
+    labels: Attributes
+    captions: Captions | None
+    user_parts: list[str] | None
+    group_cells: list[str | None] | None
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Attributes, captions, parts, pixels and notes of n pictures, from which their dataset can be made.
+
+    Attributes:
+        rows: Examples of the source that are used, int64 [n].
+        pictures: Pixels, hashes, sizes and errors of all pictures of the source.
+        images: The image modalities, in their order.
+        labels: Attributes of the n examples.
+        captions: Their captions; None without any.
+        scheme: Name and meaning of the split.
+        parts: Rows of the n examples by part.
+        groups: Group of each example, int64 [n]; None without groups.
+        notes: Lines for people.
+        unreadable: Names of examples whose pictures cannot be read.
+        sha256: Hash of pictures and table; the dataset's header has it as ``sources_sha256``.
+    """
+
+    rows: NDArray[np.int64]
+    pictures: Inspection
+    images: tuple[str, ...]
+    labels: Attributes
+    captions: Captions | None
+    scheme: tuple[str, str]
+    parts: Parts
+    groups: NDArray[np.int64] | None
+    notes: list[str]
+    unreadable: list[str] = field(default_factory=list)
+    sha256: str = ""
+
+    @property
+    def number(self) -> int:
+        """Number of examples, n."""
+        return len(self.rows)
+
+    @property
+    def side(self) -> int:
+        """Median of the pictures' shorter sides before they are fitted, in pixels."""
+        return int(np.median(self.pictures.sizes[self.rows].min(-1)))
+
+    @property
+    def attributes(self) -> dict[str, list[str]]:
+        """Names of values by attribute."""
+        return self.labels.values
+
+    @property
+    def codes(self) -> NDArray[np.uint8] | None:
+        """Attributes of each example, uint8 [n, A], 255 unknown; None without attributes."""
+        return self.labels.table
 
 
 class OwnRecipe(Recipe):
@@ -78,7 +153,7 @@ class OwnRecipe(Recipe):
     """Columns that are left out unread."""
 
     unknown: tuple[str, ...] | None = None
-    """Words of cells for an unknown value, in place of NA, nan, none, null, missing, - and the like."""
+    """Words of cells for an unknown value, in place of NA, N/A, NaN, None and null."""
 
     bins: tuple[str, ...] = ()
     """Columns of numbers with a number of bins of equal counts, or edges between bins: age=5,height=1.5:1.8."""
@@ -113,16 +188,7 @@ class OwnRecipe(Recipe):
 
     def survey(self, seed: int, workers: Workers) -> Work[Survey]:
         source = self._open_checked_source(seed)
-
-        def inspect_and_survey() -> Generator[Progress, None, Survey]:
-            try:
-                pictures = Inspection.of_unread_files(len(source), len(source.pictures))
-                yield from inspect_pictures(source, self.fitting, workers, _CHUNK, pictures)
-                return self._survey_readable(source, pictures, seed)
-            finally:
-                source.close()
-
-        return Work(f"looking at {source.where}", len(source), "picture", inspect_and_survey)
+        return Work(f"looking at {source.where}", len(source), "picture", lambda: self._look_at(source, seed, workers))
 
     def make(
         self,
@@ -134,26 +200,19 @@ class OwnRecipe(Recipe):
         command: str = "",
         survey: Survey | None = None,
     ) -> Work[Path]:
-        """Return work that writes the dataset file and returns ``path``; a survey saves inspecting the pictures."""
-        source = self._open_checked_source(seed)
-        pixels = int(np.prod(self.fitting.shape)) * len(source.pictures)
-        chunk = max(1, min(chunk, _CHUNK, _CHUNK_PIXELS // pixels))
+        """Return work that writes the dataset file and returns ``path``; a survey has looked at the pictures before."""
+        source = None if survey is not None else self._open_checked_source(seed)
 
         def write_dataset() -> Generator[Progress, None, Path]:
-            try:
-                if survey is None:
-                    pictures = Inspection.of_unread_files(len(source), len(source.pictures))
-                    looking = inspect_pictures(source, self.fitting, workers, chunk, pictures)
-                    yield from (Progress(0) for _ in looking)
-                else:
-                    pictures = survey.pictures
-                fresh = self._survey_readable(source, pictures, seed)  # the table may have changed since
-                yield from self._write_dataset(path, source, fresh, seed, workers, chunk, command)
-            finally:
-                source.close()
+            found = survey
+            if source is not None:
+                found = yield from self._look_at(source, seed, workers)
+            assert found is not None, "without a survey there is a source"
+            yield from self._write_dataset(path, found, seed, chunk, command)
             return path
 
-        return Work(f"making {self.name}", len(source), "picture", write_dataset)
+        number = survey.number if survey is not None else len(source or ())
+        return Work(f"making {self.name}", number, "picture", write_dataset)
 
     def _open_checked_source(self, seed: int) -> Source:
         """Open the source and check its tables, before any picture is read."""
@@ -165,16 +224,18 @@ class OwnRecipe(Recipe):
                     f"{source.where} holds {number} picture{'s' * (number != 1)}, expected at least {_LEAST}; "
                     f"{'; '.join(f'left out: {one}' for one in source.left_out) or 'add some'}"
                 )
-            self._survey_rows(source, np.arange(number), Inspection.of_unread_files(number, len(source.pictures)), seed)
+            self._make_split(self._describe(source, range(number), seed), range(number), seed)
         except BaseException:
             source.close()
             raise
         return source
 
-    def _survey_readable(self, source: Source, pictures: Inspection, seed: int) -> Survey:
+    def _look_at(self, source: Source, seed: int, workers: Workers) -> Generator[Progress, None, Survey]:
         """Return the survey of the readable pictures; refuse unreadable ones unless ``drop_unreadable`` is set."""
-        if len(pictures.digests) != len(source):
-            raise DataError(f"{source.where} has changed meanwhile; run the same command again")
+        try:
+            pictures = yield from inspect_pictures(source, self.fitting, workers)
+        finally:
+            source.close()
         unreadable = [f"{source.names[row]} ({why})" for row, why in pictures.unreadable.items()]
         if unreadable and not self.drop_unreadable:
             examples = ", ".join(printable(one, 200) for one in unreadable[:_RECORDED])
@@ -189,16 +250,22 @@ class OwnRecipe(Recipe):
                 f"{len(rows)} pictures in {source.where} can be read, expected at least {_LEAST}; the first of the "
                 f"others is {printable(unreadable[0], 200)}"
             )
-        survey = self._survey_rows(source, rows, pictures, seed)
-        notes = [*pictures.notes(self.fitting), *survey.notes]
+        found = self._describe(source, rows.tolist(), seed)
+        digests = [pictures.digests[row, 0].tobytes() for row in rows.tolist()]
+        scheme, parts, split_notes = self._make_split(found, digests, seed)
+        notes = [*pictures.notes(self.fitting), *found.notes, *split_notes]
         if unreadable:
             notes.append(f"left out: {len(unreadable):,} pictures that cannot be read, {list_examples(unreadable)}")
-        return replace(survey, notes=notes, sha256=source.sha256(rows, pictures.digests))
+        return Survey(
+            rows, pictures, tuple(source.pictures), found.labels, found.captions, scheme, parts,
+            None if found.group_cells is None else group_by_labels(found.group_cells), notes,
+            [source.names[row] for row in pictures.unreadable], source.sha256(rows, pictures.digests),
+        )  # fmt: skip
 
-    def _survey_rows(self, source: Source, rows: NDArray[np.int64], pictures: Inspection, seed: int) -> Survey:
-        """Return the survey of the examples ``rows`` [n]: attributes, captions, parts and notes."""
-        records = select_records(source, rows.tolist(), self.unknown, self.ignore)
-        columns, names = records.columns, records.names
+    def _describe(self, source: Source, rows: Sequence[int], seed: int) -> _Described:
+        """Return attributes, captions and the user's parts of the examples ``rows`` [n]."""
+        records = select_records(source, rows, self.unknown, self.ignore)
+        columns = records.columns
         bins = parse_bins(self.bins)
         check_columns("--attributes", self.attributes or (), columns)
         check_columns("--bins", tuple(bins), columns)
@@ -206,111 +273,111 @@ class OwnRecipe(Recipe):
         for option, name in (("--caption", self.caption), ("--group", self.group), ("--split", self.split)):
             check_columns(option, () if name is None else (name,), columns)
         notes = [*records.notes, *source.notes, *(f"left out: {reason}" for reason in source.left_out)]
-        for name in self.ignore:
-            notes.append(f"left out: column '{name}', as --ignore says")
-        user_parts = self._user_parts(source, rows, columns)
-        caption_choice = choose_captions(
-            records, self.caption, {*self.ignore, *(self.attributes or ())}, self.most_captions, seed
-        )
-        captions = None
-        if caption_choice is not None:
-            if any(caption_choice.texts):
-                captions = encode_captions(caption_choice.name, caption_choice.texts, self.max_words, self.min_count)
-                notes = [*captions.notes, *caption_choice.notes, *notes]
-            else:
-                notes.append(f"left out: column '{caption_choice.name}': nothing is said in it")
+        notes += [f"left out: column '{name}', as --ignore says" for name in self.ignore]
+        user_parts = self._user_parts(source, rows, records)
         named = {*(self.attributes or ()), *bins}
-        notes += drop_multi_valued_columns(records, caption_choice, {*named, self.group or "", self.split or ""})
-        used = {
-            *(caption_choice.columns if caption_choice is not None else ()),
-            self.group,
-            *((self.split or SPLIT,) if user_parts is not None else ()),
-        }
+        captions, of_captions, caption_notes = self._choose_captions(records, named, seed)
+        used = {*of_captions, self.group, *((self.split or SPLIT,) if user_parts is not None else ())}
         remaining = {name: cells for name, cells in columns.items() if name not in {*self.ignore, *(used - named)}}
-        automatic = remaining.keys() - {*source.classes} if self.attributes is None else set()
-        check_no_part_columns({name: remaining[name] for name in remaining if name in automatic})
+        if self.attributes is None:
+            check_no_part_columns({name: remaining[name] for name in remaining if name not in source.classes})
         labels = build_attributes(remaining, self.attributes, bins, "leave out with --ignore")
-        digests = [pictures.digests[row, 0].tobytes() for row in rows.tolist()]
-        scheme, parts, split_notes = self._make_split(columns, names, digests, user_parts, seed)
-        no_labels = [] if labels.values or captions else ["there are no attributes and no captions: pictures alone"]
-        groups = None if self.group is None else group_by_labels(columns[self.group])
-        return Survey(
-            rows, pictures, labels, captions, scheme, parts, groups, [*labels.notes, *notes, *no_labels, *split_notes]
-        )
+        notes = [*labels.notes, *caption_notes, *notes]
+        if not labels.values and not captions:
+            notes.append("there are no attributes and no captions: pictures alone")
+        group_cells = None if self.group is None else columns[self.group]
+        return _Described(records.names, labels, captions, user_parts, group_cells, notes)
 
-    def _user_parts(self, source: Source, rows: NDArray[np.int64], columns: Columns) -> list[str] | None:
+    def _choose_captions(
+        self, records: Records, named: set[str], seed: int
+    ) -> tuple[Captions | None, list[str], list[str]]:
+        """Return the captions, the columns that hold them, and notes."""
+        excluded = {*self.ignore, *(self.attributes or ())}
+        choice = choose_captions(records, self.caption, excluded, self.most_captions, seed)
+        dropped = drop_multi_valued_columns(records, choice, {*named, self.group or "", self.split or ""})
+        if choice is None:
+            return None, [], dropped
+        if not any(choice.texts):
+            return None, choice.columns, [f"left out: column '{choice.name}': nothing is said in it", *dropped]
+        captions = encode_captions(choice.name, choice.texts, self.max_words, self.min_count)
+        return captions, choice.columns, [*captions.notes, *choice.notes, *dropped]
+
+    def _user_parts(self, source: Source, rows: Sequence[int], records: Records) -> list[str] | None:
         """Return the part of each example that folders or a column state; None without either."""
-        column = self.split or (SPLIT if SPLIT in columns and SPLIT not in self.ignore else None)
-        by_folder = [source.parts[row] for row in rows.tolist()] if source.parts is not None else None
+        column = self.split or (SPLIT if SPLIT in records.columns and SPLIT not in self.ignore else None)
+        by_folder = [source.parts[row] for row in rows] if source.parts is not None else None
         if column is None:
             return by_folder
-        parts = parts_of_column(column, columns[column], [source.names[row] for row in rows.tolist()])
+        advice = f"leave the column out with --ignore {shell_quoted(column)}"
+        parts = parts_of_column(column, records.columns[column], records.names, advice)
         if by_folder is not None and by_folder != parts:
             raise DataError(
-                f"the column '{column}' and the folders of {source.where} state different parts; leave the column out "
-                f"with --ignore {shell_quoted(column)}{source.or_else}"
+                f"the column '{column}' and the folders of {source.where} state different parts; "
+                f"{advice}{source.or_else}"
             )
         return parts
 
     def _make_split(
-        self, columns: Columns, names: list[str], digests: list[bytes], user_parts: list[str] | None, seed: int
+        self, found: _Described, digests: Sequence[Any], seed: int
     ) -> tuple[tuple[str, str], Parts, list[str]]:
         """Return the file's split scheme: its name and meaning, its parts, and notes."""
-        labels = [columns[self.group]] if self.group is not None else []
+        labels = [found.group_cells] if found.group_cells is not None else []
         duplicates, groups = group_by_labels(digests), group_by_labels(*labels, digests)
         doubles = len(digests) - len(set(digests))
         notes = [f"  {doubles:,} pictures are there twice, byte for byte, and stay in one part"] if doubles else []
         stay = f"no {self.group} is in two parts" if self.group is not None else ""
-        if user_parts is None:
+        if found.user_parts is None:
             parts, name = draw_parts(groups, seed), "iid"
             meaning = f"85/5/10 % at random{f'; {stay}' if stay else ''}"
         else:
-            parts, user_notes = complete_user_parts(
-                user_parts, group_by_labels(*labels) if labels else None, duplicates, groups, names, seed
-            )
-            notes, name, meaning = (
-                [f"  {one}" for one in user_notes],
-                "given",
-                "; ".join(["as the source divides", *user_notes]),
-            )
+            own_groups = group_by_labels(*labels) if labels else None
+            parts, user_notes = complete_user_parts(found.user_parts, own_groups, duplicates, groups, found.names, seed)
+            notes, name = [f"  {one}" for one in user_notes], "given"
+            meaning = "; ".join(["as the source divides", *user_notes])
         counts = ", ".join(f"{part} {len(parts[part]):,}" for part in PARTS)
         return (name, meaning), parts, [f"split '{name}' ({meaning.split(';')[0]}): {counts}", *notes]
 
     def _write_dataset(
-        self, path: Path, source: Source, survey: Survey, seed: int, workers: Workers, chunk: int, command: str
+        self, path: Path, survey: Survey, seed: int, chunk: int, command: str
     ) -> Generator[Progress, None, None]:
         from mmgen.artifacts import DatasetWriter
 
-        rows, labels, captions, fitting = survey.rows, survey.labels, survey.captions, self.fitting
-        digests_of = survey.pictures.digests
+        labels, captions, codes = survey.labels, survey.captions, survey.codes
         settings = {"recipe": self.name, **self.model_dump(mode="json"), **self.source_settings()}
         settings["sources_sha256"] = survey.sha256
-        unreadable = [source.names[row] for row in survey.pictures.unreadable]
-        facts = {"unreadable": len(unreadable), "unreadable_images": unreadable[:_RECORDED]}
-        with DatasetWriter(path, len(rows), settings, seed, command, facts=facts) as writer:
-            for image in source.pictures:
-                writer.add_image(image, fitting.shape, "bytes")
+        facts = {"unreadable": len(survey.unreadable), "unreadable_images": survey.unreadable[:_RECORDED]}
+        with DatasetWriter(path, survey.number, settings, seed, command, facts=facts) as writer:
+            for image in survey.images:
+                writer.add_image(image, self.fitting.shape, "bytes")
             if labels.values:
                 writer.add_attributes("attributes", labels.values)
             if captions is not None:
                 writer.add_text("text", captions.vocabulary, captions.length, captions=captions.most)
-            factors = add_factors(writer, survey.pictures.sizes[rows, 0], labels.numbers, survey.groups)
+            factors = _add_factors(writer, survey)
             writer.add_splits(survey.scheme[0], **survey.parts, meaning=survey.scheme[1])
-            codes = survey.codes
-            calls = ((files, fitting) for _, files in source.file_chunks(rows.tolist(), chunk))
-            start = 0
-            try:
-                for pixels, digests in map_in_order(fit_rows, calls, workers):
-                    some = slice(start, start + len(digests))
-                    if (digests != digests_of[rows[some]]).any():
-                        raise CannotReadError("another file is there now")
-                    stored: dict[str, NDArray[Any]] = dict(zip(source.pictures, pixels, strict=True))
-                    stored |= {"attributes": codes[some]} if codes is not None else {}
-                    stored |= {"text": captions.codes[some]} if captions is not None else {}
-                    writer.write(start, stored, {name: column[some] for name, column in factors.items()})
-                    start += len(digests)
-                    yield Progress(start)
-            except CannotReadError as error:
-                raise DataError(
-                    f"a picture in {source.where} has changed meanwhile ({error}); run the same command again"
-                ) from None
+            for start in range(0, survey.number, chunk):
+                some = slice(start, start + chunk)
+                pixels = survey.pictures.pixels[survey.rows[some]]
+                stored: dict[str, NDArray[Any]] = {name: pixels[:, n] for n, name in enumerate(survey.images)}
+                stored |= {"attributes": codes[some]} if codes is not None else {}
+                stored |= {"text": captions.codes[some]} if captions is not None else {}
+                writer.write(start, stored, {name: column[some] for name, column in factors.items()})
+                yield Progress(start + len(pixels))
+
+
+def _add_factors(writer: "DatasetWriter", survey: Survey) -> dict[str, NDArray[Any]]:
+    """Declare sizes, numbers behind attributes and groups in the dataset file; return their columns by name."""
+    factors: dict[str, NDArray[Any]] = {}
+    for name, column in zip(("width", "height"), survey.pictures.sizes[survey.rows, 0].T, strict=True):
+        writer.add_factor(name, np.int32, "pixel", f"{name} of the picture before it was fitted")
+        factors[name] = column
+    for place, (attribute, values) in enumerate(survey.labels.numbers.items()):
+        # A factor's name has fewer letters to choose from than an attribute's.
+        is_free = NAME.match(attribute) and attribute not in ("width", "height", "source_group")
+        name = attribute if is_free else f"number_{place}"
+        writer.add_factor(name, np.float64, "", f"the number behind the attribute {attribute}; NaN unknown")
+        factors[name] = values
+    if survey.groups is not None:
+        writer.add_factor("source_group", np.int32, "", "number of the group, of which standard errors are")
+        factors["source_group"] = survey.groups
+    return factors

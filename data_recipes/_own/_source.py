@@ -1,23 +1,41 @@
-"""A source of pictures: names, columns, parts, and the bytes of files."""
+"""A source of pictures (names, columns, parts, the bytes of files), and one look at each of its pictures."""
 
 import hashlib
 import json
+import shutil
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmgen.artifacts.elements import NAME
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import DataError, UsageError
 from mmgen.core.foreign import CannotReadError
-from mmgen.data_recipes._own._cells import Cell, Columns
+from mmgen.core.pictures import FittedPicture, Fitting, fit_picture
+from mmgen.core.progress import Progress
+from mmgen.data_recipes._base import Workers, map_in_order
+from mmgen.data_recipes._own._tables import Cell, Columns, Several
 
-__all__ = ["Source", "modality_names"]
+__all__ = ["Inspection", "Source", "inspect_pictures", "modality_names"]
 
 _AT_ONCE_BYTES = 2**25
 """Bytes of files that one worker gets at a time, besides the last file."""
+
+_CHUNK = 128  # examples that a worker gets at a time
+_CHUNK_PIXELS = 2**25  # numbers of their pictures at most
+
+_TRAITS = {
+    "turned": "turned upright as their Exif says",
+    "see-through": "see-through in parts, over the background",
+    "16 bits": "of 16 bits, brought to 8",
+    "CMYK": "in CMYK, made RGB",
+    "moving": "moving, of which the first picture is taken",
+}
 
 File = bytes | str
 """A file's bytes, or a string with the reason why they cannot be read."""
@@ -44,7 +62,7 @@ class Source(ABC):
     names: list[str] = field(default_factory=list)
     pictures: dict[str, list[Any]] = field(default_factory=dict)
     columns: Columns = field(default_factory=dict)
-    several: dict[str, dict[int, tuple[str, ...]]] = field(default_factory=dict)
+    several: Several = field(default_factory=dict)
     parts: list[str] | None = None
     left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -61,19 +79,18 @@ class Source(ABC):
     def __len__(self) -> int:
         return len(self.names)
 
-    def file_chunks(self, rows: Sequence[int], limit: int) -> Iterator[tuple[int, list[list[File]]]]:
-        """Yield the examples in groups of at most ``limit``: the number of examples, and the files of each."""
+    def file_chunks(self, limit: int) -> Iterator[list[list[File]]]:
+        """Yield the files of each example, in groups of at most ``limit`` examples."""
         chunk: list[list[File]] = []
         size = 0
-        for row in rows:
-            files = [self._read_file(places[row]) for places in self.pictures.values()]
-            chunk.append(files)
-            size += sum(map(len, files))
+        for places in zip(*self.pictures.values(), strict=True):
+            chunk.append([self._read_file(place) for place in places])
+            size += sum(map(len, chunk[-1]))
             if len(chunk) >= limit or size >= _AT_ONCE_BYTES:
-                yield len(chunk), chunk
+                yield chunk
                 chunk, size = [], 0
         if chunk:
-            yield len(chunk), chunk
+            yield chunk
 
     def _read_file(self, place: Any) -> File:
         try:
@@ -81,7 +98,7 @@ class Source(ABC):
         except CannotReadError as error:
             return str(error)
 
-    def sha256(self, rows: np.ndarray, digests: np.ndarray) -> str:
+    def sha256(self, rows: NDArray[np.int64], digests: NDArray[np.uint8]) -> str:
         """Return the SHA-256 of the content in ``rows``: names, files' ``digests``, cells, parts."""
         whole = hashlib.sha256(json.dumps([list(self.pictures), list(self.columns)]).encode())
         for row in rows.tolist():
@@ -111,3 +128,95 @@ def modality_names(columns: Sequence[str], suffix: str = "") -> dict[str, str]:
                 "and no name that is taken, as attributes and text are; rename the column"
             )
     return modalities
+
+
+@dataclass
+class Inspection:
+    """The files of N examples with I pictures each: fitted pixels, hashes, sizes and faults.
+
+    Attributes:
+        pixels: Fitted pictures, uint8 [N, I, C, H, W], in a temporary file; zeros where unreadable.
+        digests: sha256 of the files, uint8 [N, I, 32].
+        sizes: Width and height, int32 [N, I, 2]; 0 where unreadable.
+        traits: Number of pictures with each trait.
+        unreadable: Reason why an example's pictures cannot be read, by row.
+    """
+
+    pixels: NDArray[np.uint8]
+    digests: NDArray[np.uint8]
+    sizes: NDArray[np.int32]
+    traits: Counter[str] = field(default_factory=Counter)
+    unreadable: dict[int, str] = field(default_factory=dict)
+
+    def notes(self, fitting: Fitting) -> list[str]:
+        """Return sentences on the sizes and traits of the pictures."""
+        known = self.sizes[self.sizes[..., 0] > 0]
+        if not len(known):
+            return []
+        different, counts = np.unique(known, axis=0, return_counts=True)
+        width, height = different[counts.argmax()]
+        small, large = known.min(0), known.max(0)
+        if len(different) == 1:
+            sizes = f"all of {width} x {height} pixels"
+        else:
+            sizes = (
+                f"{small[0]} to {large[0]} pixels wide and {small[1]} to {large[1]} high, "
+                f"{counts.max():,} of {width} x {height}"
+            )
+        shape = "x".join(map(str, fitting.shape))
+        how = "" if len(different) == 1 and (width, height) == (fitting.width, fitting.height) else f" ({fitting.fit})"
+        lines = [f"pictures: {len(known):,}, {sizes}; they become {shape}{how}"]
+        lines += [f"  {self.traits[name]:,} are {words}" for name, words in _TRAITS.items() if self.traits[name]]
+        if self.traits["grey"] == len(known) and not fitting.grey:
+            lines.append("  all of them are grey; --grey keeps one channel instead of three")
+        return lines
+
+
+def inspect_pictures(source: Source, fitting: Fitting, workers: Workers) -> Generator[Progress, None, Inspection]:
+    """Decode and fit every picture of a source, once; yields progress."""
+    number, images = len(source), len(source.pictures)
+    shape = (number, images, *fitting.shape)
+    found = Inspection(
+        _temporary_array(shape), np.zeros((number, images, 32), np.uint8), np.zeros((number, images, 2), np.int32)
+    )
+    chunk = max(1, min(_CHUNK, _CHUNK_PIXELS // int(np.prod(shape[1:]))))
+    done = 0
+    for fitted in map_in_order(_fit_files, ((files, fitting) for files in source.file_chunks(chunk)), workers):
+        for row, pictures in enumerate(fitted, done):
+            for place, (digest, picture) in enumerate(pictures):
+                found.digests[row, place] = np.frombuffer(digest, np.uint8)
+                if isinstance(picture, str):
+                    found.unreadable.setdefault(row, picture)
+                    continue
+                found.pixels[row, place] = picture.pixels
+                found.sizes[row, place] = picture.size
+                found.traits.update(picture.traits)
+        done += len(fitted)
+        yield Progress(done)
+    return found
+
+
+def _fit_files(rows: Sequence[Sequence[File]], fitting: Fitting) -> list[list[tuple[bytes, FittedPicture | str]]]:
+    """Return each file's sha256, and its picture or the reason why there is none; runs in a worker."""
+    return [[_fit_file(file, fitting) for file in files] for files in rows]
+
+
+def _fit_file(file: File, fitting: Fitting) -> tuple[bytes, FittedPicture | str]:
+    if isinstance(file, str):
+        return hashlib.sha256(file.encode()).digest(), file
+    try:
+        return hashlib.sha256(file).digest(), fit_picture(file, fitting)
+    except CannotReadError as error:
+        return hashlib.sha256(file).digest(), str(error)
+
+
+def _temporary_array(shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Return zeros in a temporary file, which vanishes with the array."""
+    size, folder = int(np.prod(shape, dtype=np.int64)), tempfile.gettempdir()
+    if size > shutil.disk_usage(folder).free:
+        raise DataError(
+            f"the fitted pictures take {size:,} bytes for a while, more than are free in {folder}; name another folder "
+            "with the variable TMPDIR, or choose a smaller --size"
+        )
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, np.uint8, shape=shape)

@@ -1,59 +1,115 @@
-"""Tables about pictures: separated text, JSON, Parquet, as texts by column. Nothing in a table is code."""
+"""Tables about pictures: separated text, JSON lines, COCO's captions, Parquet. Nothing in a table is code."""
 
 import io
-import re
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
 
-from mmgen.core.errors import DataError
-from mmgen.core.parsing import MalformedError, parse_json, printable
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.extras import how_to_install
+from mmgen.core.parsing import MalformedError, OutOfBounds, parse_json, printable
 from mmgen.core.plain_text import NotTextError, decode_lines, decode_text
-from mmgen.data_recipes._own._cells import Cell, Columns, to_cell, to_texts
 from mmgen.data_recipes._own._files import shell_quoted
-from mmgen.data_recipes._own._parquet import read_parquet
 from mmgen.data_recipes._separated import read_separated
+from mmgen.descriptions import normalise_text
 
-__all__ = ["ALL_ENDINGS", "ENDINGS", "MOST_BYTES", "Table", "read_table"]
+__all__ = ["ALL_ENDINGS", "ENDINGS", "MOST_BYTES", "Cell", "Columns", "Several", "Table", "read_table", "to_cell",
+           "to_texts"]  # fmt: skip
 
 ENDINGS = (".csv", ".jsonl", ".parquet")
 """Endings of tables named metadata."""
-_TEXT, _LINES, _JSON = (".csv", ".tsv", ".tab", ".txt"), (".jsonl", ".ndjson"), (".json",)
-ALL_ENDINGS = (*_TEXT, *_LINES, *_JSON, ".parquet")
+_TEXT = (".csv", ".tsv", ".txt", ".token")
+ALL_ENDINGS = (*_TEXT, ".jsonl", ".json", ".parquet")
 """Endings of tables that the user may name."""
 
 MOST_BYTES = 2**28
 _MOST_COLUMNS = 1000
 _MOST_CELLS = 2**24  # some 100 bytes each in memory, if all of them are different
-_NAMED_BY_PANDAS = re.compile(r"Unnamed: \d+(\.\d+)*|__index_level_\d+__")
-_RUN = 5  # rows at least, on average, of each table
-_OF_FILE = re.compile(r"\.(png|jpe?g|gif|webp|bmp|p[pgbn]m)$", re.IGNORECASE)
-_NUMBERED = re.compile(r"\S\.\w+#\d+$")  # Flickr8k's names of pictures
+_LONGEST = 2**17  # letters
+_MOST_TEXTS = 1000
+_AT_ONCE = 1024  # rows of Parquet
+
+Cell = str | None
+"""Text; None for an empty cell."""
+
+Columns = dict[str, list[Cell]]
+"""Cells by column; all columns have the same length."""
+
+Several = dict[str, dict[int, tuple[str, ...]]]
+"""All texts of cells with several, by column and row."""
 
 Rows = Iterator[tuple[int, Sequence[Any]]]
 """The place in the file of each row, and a value for each column."""
 
 
+def to_cell(value: Any) -> Cell:
+    """Convert a value of JSON or of another table to a cell: yes and no for booleans, None for missing values.
+
+    Letters with accents are spelled one way (NFC). Signs that cannot be seen stay, as some join letters or emoji; a
+    text of nothing else is missing.
+
+    Example:
+        >>> [to_cell(value) for value in (" red cube ", 3, 3.0, 0.25, True, None, float("nan"), "")]
+        ['red cube', '3', '3', '0.25', 'yes', None, None, None]
+    """
+    if isinstance(value, str):
+        if len(value) > _LONGEST:
+            raise MalformedError(f"a text of {len(value):,} letters, expected at most {_LONGEST:,}")
+        value = normalise_text(value)
+        if not value.isprintable() and any(not (sign.isprintable() or sign.isspace()) for sign in value):
+            raise MalformedError(f"a control character ('{printable(value, 40)}')")
+        return value.strip() or None
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return None if math.isnan(value) else f"{value:.15g}"
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}" if value.is_finite() else None
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    if isinstance(value, OutOfBounds):
+        raise MalformedError(f"what no table can hold ({value.error})")
+    kind = {"dict": "a table", "bytes": "bytes", "list": "a list"}.get(type(value).__name__, type(value).__name__)
+    raise MalformedError(f"{kind}, expected a text or a number")
+
+
+def to_texts(value: Any) -> tuple[str, ...] | None:
+    """Return the distinct texts of a list in their order; None if it is no list of texts.
+
+    Example:
+        >>> to_texts(["A dog.", " A dog. ", "It runs."]), to_texts(["A dog.", 3]), to_texts([])
+        (('A dog.', 'It runs.'), None, ())
+    """
+    if not isinstance(value, list) or any(not (one is None or isinstance(one, str)) for one in value):
+        return None
+    if len(value) > _MOST_TEXTS:
+        raise MalformedError(f"a list of {len(value):,} texts, expected at most {_MOST_TEXTS:,}")
+    return tuple(dict.fromkeys(filter(None, map(to_cell, value))))
+
+
 @dataclass
 class Table:
-    """Columns of a table of n rows, with notes on it.
+    """Columns of a table of n rows.
 
     Attributes:
         columns: Cells by column; the first of several texts.
-        several: All texts of cells with several, by column and row.
+        several: All texts of cells with several.
         places: Number of each row's line or row in the file [n].
         unit: "line" or "row".
-        notes: Lines for people on the file's form.
         left_out: Phrases on what is left out.
     """
 
     columns: Columns
-    several: dict[str, dict[int, tuple[str, ...]]] = field(default_factory=dict)
+    several: Several = field(default_factory=dict)
     places: list[int] = field(default_factory=list)
     unit: str = "line"
-    notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def describe_row(self, row: int) -> str:
@@ -61,42 +117,38 @@ class Table:
         return f"{self.unit} {self.places[row]:,}"
 
 
-def read_table(
-    data: bytes, where: str, is_picture: Callable[[str], bool] = "file_name".__eq__, ignore: Collection[str] = ()
-) -> Table:
-    """Read a table (CSV, JSON, Parquet ...) in the format that its ending names.
+def read_table(data: bytes, where: str, ignore: Collection[str] = ()) -> Table:
+    """Read a table (CSV, JSON lines, COCO's captions, Parquet) in the format that its ending names.
 
     Args:
         data: The file's bytes.
         where: Name of the file.
-        is_picture: Whether a column, by its name, names pictures.
         ignore: Columns that are not read, whose cells are None.
 
     Raises:
         DataError: The table is malformed or too large.
         UsageError: It is Parquet, and pyarrow is not installed.
     """
-    if data.count(b"\n") + data.count(b"\r") > _MOST_CELLS and not where.lower().endswith(".parquet"):
-        raise DataError(f"{where} has more than {_MOST_CELLS:,} lines; leave out rows, or take another table")
-    result = Table({})
+    result, separated = Table({}), None
     ending = PurePath(where).suffix.lower()
-    add_notes: Callable[[], None] = lambda: None  # noqa: E731
-    if ending in _LINES:
-        names, rows = _read_json_lines(data, where)
-    elif ending in _JSON:
-        names, rows = _read_json(data, where)
+    if ending == ".parquet":
+        names, rows = _read_parquet(data, where, ignore)
         result.unit = "row"
-    elif ending == ".parquet":
-        names, rows = read_parquet(data, where, MOST_BYTES, _MOST_CELLS, ignore)
+    elif data.count(b"\n") + data.count(b"\r") > _MOST_CELLS:
+        raise DataError(f"{where} has more than {_MOST_CELLS:,} lines; leave out rows, or take another table")
+    elif ending == ".jsonl":
+        names, rows = _tabulate_records(lambda: _read_json_lines(data, where), where)
+    elif ending == ".json":
+        names, rows = _read_coco(data, where)
         result.unit = "row"
     else:
-        names, rows, add_notes = _read_text(data, where, is_picture, result)
+        separated = read_separated(data, where)
+        names, rows = separated.names, separated.rows
     column_names = [name or f"\0{number}" for number, name in enumerate(names)]
     _check_column_names(column_names, where)
     _fill_columns(result, column_names, rows, where, {*ignore})
-    add_notes()
-    if result.unit == "line" and "\ufffd".encode() in data:
-        result.notes.append("it holds the sign \ufffd, which stands for letters that an earlier program could not read")
+    if separated is not None:
+        result.left_out += [f"{count:,} row{'s' * (count > 1)} {what}" for what, count in separated.left_out.items()]
     _drop_unnamed_columns(result, column_names, where)
     if not result.places:
         raise DataError(f"{where} has no rows, expected one for each picture; check how it was written")
@@ -141,45 +193,19 @@ def _check_cell_count(rows: int, columns: int, where: str) -> None:
 
 
 def _drop_unnamed_columns(result: Table, names: Sequence[str], where: str) -> None:
-    """Drop columns without a name that are empty or number the rows."""
-    empty = 0
+    """Drop columns without a name that are empty or number the rows, as pandas writes them."""
     for number, name in enumerate(names, 1):
-        nameless = name.startswith("\0")
-        if not nameless and not _NAMED_BY_PANDAS.fullmatch(name):
+        if not name.startswith("\0"):
             continue
-        cells = [cell for cell in result.columns[name] if cell is not None]
-        if not cells and nameless:
-            empty += 1
-        elif len(cells) == len(result.places) and _are_row_numbers(cells):
-            called = "" if nameless else f" ('{name}')"
-            result.left_out.append(f"column {number}{called}, which has no name and numbers the rows")
-        elif nameless:
+        cells = [cell for cell in result.columns.pop(name) if cell is not None]
+        if not cells:
+            result.left_out.append(f"column {number}, which has no name and no cells")
+        elif len({*cells}) == len(result.places) and all(map(str.isdecimal, cells)):
+            result.left_out.append(f"column {number}, which has no name and numbers the rows")
+        else:
             raise DataError(
                 f"{where} has no name for column {number} ('{printable(cells[0], 40)}'); name it, or leave it out"
             )
-        else:
-            continue
-        del result.columns[name]
-        result.several.pop(name, None)
-    if empty:
-        result.left_out.append(f"{empty} column{'s' * (empty > 1)} without a name in which every cell is empty")
-
-
-def _are_row_numbers(cells: Sequence[str]) -> bool:
-    """Return whether all cells are whole numbers, each once, or starting again and again as in joined tables.
-
-    Example:
-        >>> columns = (["3", "1", "2"], ["0.0", "1.0"], [*"0123401234"], ["0", "1", "0", "1"])
-        >>> [_are_row_numbers(cells) for cells in columns]
-        [True, True, True, False]
-    """
-    whole = [cell.removesuffix(".0") for cell in cells]
-    if not all(map(str.isdecimal, whole)):
-        return False
-    numbers = list(map(int, whole))
-    starts = [place for place, number in enumerate(numbers) if not place or number != numbers[place - 1] + 1]
-    in_runs = len(starts) * _RUN <= len(numbers) and {numbers[place] for place in starts} <= {numbers[0]}
-    return len(set(numbers)) == len(numbers) or (in_runs and numbers[0] < 2)
 
 
 def _check_column_names(names: Sequence[str], where: str) -> None:
@@ -195,116 +221,110 @@ def _check_column_names(names: Sequence[str], where: str) -> None:
             )
 
 
-def _read_text(
-    data: bytes, where: str, is_picture: Callable[[str], bool], result: Table
-) -> tuple[list[str], Rows, Callable[[], None]]:
-    """Return columns and rows of separated text, and a function that adds notes once the rows are read."""
-    table = read_separated(data, where, is_picture)
-    names, rows = table.names, table.rows
-    if len(names) == 2 and _NUMBERED.search(names[0]) and not any(map(is_picture, names)):
-        result.notes.append("it has no line of names, and is read as Flickr8k's: file_name and text")
-        names, rows = ["file_name", "text"], chain([(1, names)], rows)
-
-    def add_notes() -> None:
-        result.notes += table.notes
-        for what, count in table.left_out.items():
-            result.left_out.append(f"{count:,} row{'s' * (count > 1)} {what}")
-
-    return names, iter(rows), add_notes
-
-
-def _read_json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
-    def parse_records() -> Iterator[tuple[int, Mapping[str, Any]]]:
-        try:
-            for number, line in enumerate(decode_lines(io.BytesIO(data)), 1):
-                if not line.strip():
-                    continue
-                if number == 1 and re.fullmatch(r"\s*\[\s*(\{.*)?", line, re.DOTALL):
-                    raise DataError(
-                        f"{where} begins as a list, as .json does; call it so and name it with --metadata, or write a "
-                        "record a line"
-                    )
-                try:
-                    row = parse_json(line, keep_out_of_bounds=True)
-                except MalformedError as error:
-                    raise DataError(f"{where} has no JSON in line {number:,} ({error}); fix it") from None
-                yield number, _check_record(row, f"line {number:,}", where)
-        except NotTextError as error:
-            raise DataError(f"cannot read {where}: {error}") from None
-
-    return _tabulate_records(parse_records, where)
-
-
-def _read_json(data: bytes, where: str) -> tuple[list[str], Rows]:
-    """Read a list of records, or a table of columns."""
+def _read_json_lines(data: bytes, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
-        value = parse_json(decode_text(data), keep_out_of_bounds=True)
+        for number, line in enumerate(decode_lines(io.BytesIO(data)), 1):
+            if not line.strip():
+                continue
+            row = parse_json(line, keep_out_of_bounds=True)
+            if not isinstance(row, dict):
+                raise MalformedError("it is no record")
+            yield number, row
     except NotTextError as error:
         raise DataError(f"cannot read {where}: {error}") from None
     except MalformedError as error:
-        raise DataError(f"{where} is no JSON ({error}); save it as JSON lines, .jsonl, a record a line") from None
-    if isinstance(value, dict):
-        value = _records_from_columns(value, where)
-    if not isinstance(value, list):
-        raise DataError(f'{where} is no list of records such as [{{"file_name": ...}}, ...]; save it so')
-    return _tabulate_records(
-        lambda: ((n, _check_record(row, f"row {n:,}", where)) for n, row in enumerate(value, 1)), where
-    )
-
-
-def _records_from_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
-    """Return the records of {"file_name": [...], ...} or of {"file_name": {"0": ...}, ...}."""
-    if value.keys() >= {"images", "annotations"}:
-        return _records_from_coco(value["images"], value["annotations"], where)
-    if value and all(_OF_FILE.search(name) for name in value):
         raise DataError(
-            f"{where} has names of files at its top ('{printable(next(iter(value)), 60)}'), expected a list of records "
-            'such as [{"file_name": ..., other columns}, ...]; save it so'
-        )
-    columns = {name: list(cells.values()) if isinstance(cells, dict) else cells for name, cells in value.items()}
-    sizes = {len(cells) if isinstance(cells, list) else -1 for cells in columns.values()}
-    if len(sizes) != 1 or -1 in sizes:
-        raise DataError(
-            f"{where} has {', '.join(printable(name, 40) for name in list(value)[:5]) or 'nothing'} at its top, "
-            'expected a list of records such as [{"file_name": ..., other columns}, ...]; save it so'
-        )
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _records_from_coco(images: Any, annotations: Any, where: str) -> list[dict[str, Any]]:
-    """Return the records of COCO's captions: images with id and file_name, annotations with image_id and caption."""
-    try:
-        files = {image["id"]: image["file_name"] for image in images}
-        if len(files) < len(images):
-            raise DataError(f"{where} has two images of one id; give each its own")
-        orphan = next((one["image_id"] for one in annotations if one["image_id"] not in files), None)
-        if orphan is not None:
-            raise DataError(
-                f"{where} has an annotation of the image {printable(str(orphan), 40)}, which is not among its images; "
-                "remove it, or add the image"
-            )
-        return [{"file_name": files[one["image_id"]], "text": one["caption"]} for one in annotations]
-    except (KeyError, TypeError):
-        raise DataError(
-            f"{where} is in COCO's form, of which only captions are read (file_name and id of images, caption and "
-            "image_id of annotations); save a table of it, a row for each picture"
+            f'{where} has no record of JSON in line {number:,} ({error}), expected {{"file_name": ..., other columns}} '
+            "in each line; save it as JSON lines"
         ) from None
-
-
-def _check_record(row: Any, place: str, where: str) -> Mapping[str, Any]:
-    if not isinstance(row, dict):
-        kind = {"list": "list", "str": "text", "NoneType": "null"}.get(type(row).__name__, "number")
-        raise DataError(f'{where} has a {kind} in {place}, expected {{"file_name": ..., other columns}}; fix it')
-    return row
 
 
 def _tabulate_records(
     records: Callable[[], Iterator[tuple[int, Mapping[str, Any]]]], where: str
 ) -> tuple[list[str], Rows]:
-    """Convert records to columns and rows; ``records`` is called twice."""
+    """Convert records to columns and rows; ``records`` is called twice, so that they are never all in memory."""
     names: dict[str, None] = {}
     for rows, (_, row) in enumerate(records(), 1):
         names.update(dict.fromkeys(row))
         _check_column_names(list(names) if len(names) > _MOST_COLUMNS else [], where)
         _check_cell_count(rows, len(names), where)
     return list(names), ((number, [row.get(name) for name in names]) for number, row in records())
+
+
+def _read_coco(data: bytes, where: str) -> tuple[list[str], Rows]:
+    """Read COCO's captions: images with id and file_name, annotations with image_id and caption."""
+    try:
+        value = parse_json(decode_text(data), keep_out_of_bounds=True)
+        files = {image["id"]: image["file_name"] for image in value["images"]}
+        if len(files) < len(value["images"]):
+            raise DataError(f"{where} has two images of one id; give each its own")
+        captions = [(one["image_id"], one["caption"]) for one in value["annotations"]]
+    except NotTextError as error:
+        raise DataError(f"cannot read {where}: {error}") from None
+    except (MalformedError, KeyError, TypeError) as error:
+        fault = str(error) if isinstance(error, MalformedError) else "it holds something else"
+        raise DataError(
+            f"{where} is not in COCO's form of captions ({fault}), expected "
+            '{"images": [{"id", "file_name"}], "annotations": [{"image_id", "caption"}]}; save another table as JSON '
+            "lines (.jsonl) or CSV (UTF-8)"
+        ) from None
+    orphan = next((image for image, _ in captions if image not in files), None)
+    if orphan is not None:
+        raise DataError(
+            f"{where} has an annotation of the image {printable(str(orphan), 40)}, which is not among its images; "
+            "remove it, or add the image"
+        )
+    return ["file_name", "text"], ((row, [files[image], text]) for row, (image, text) in enumerate(captions, 1))
+
+
+def _read_parquet(data: bytes, where: str, ignore: Collection[str]) -> tuple[list[str], Rows]:
+    """Read a Parquet table, whose footer is checked before any row is read; ``ignore`` is not read."""
+    try:
+        import pyarrow
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise UsageError(
+            f"{where} needs pyarrow, which is not installed: {how_to_install('hub')}; or save the table as metadata.csv"
+        ) from None
+
+    def damaged_error(error: Exception) -> DataError:
+        return DataError(f"{where} is no table in Parquet, or damaged ({printable(str(error), 120)}); write it again")
+
+    is_text = (pyarrow.types.is_string, pyarrow.types.is_large_string)
+    try:
+        # Words by number, as they are stored: a long one that every row has would else be there for every row.
+        kinds = {one.name: one.type for one in ParquetFile(io.BytesIO(data)).schema_arrow}
+        words = [name for name, kind in kinds.items() if name not in ignore and any(test(kind) for test in is_text)]
+        file = ParquetFile(io.BytesIO(data), read_dictionary=words)
+        names = list(file.schema_arrow.names)
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        rows, size = file.metadata.num_rows, sum(group.total_byte_size for group in groups)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise damaged_error(error) from None
+    read = [name for name in names if name not in ignore]
+    _check_cell_count(rows, max(1, len(read)), where)
+    if size > MOST_BYTES:
+        raise DataError(f"{where} unpacks to {size:,} bytes, expected at most {MOST_BYTES:,}; leave out columns")
+
+    def read_rows() -> Rows:
+        number = 0
+        try:
+            for batch in file.iter_batches(batch_size=_AT_ONCE, columns=read):
+                batch.validate(full=True)  # a damaged file may name words that are not there
+                arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+                nothing = [None] * batch.num_rows
+                cells = [_column_values(pyarrow, arrays[name]) if name in arrays else nothing for name in names]
+                for row in zip(*cells, strict=True):
+                    number += 1
+                    yield number, row
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise damaged_error(error) from None
+
+    return names, read_rows()
+
+
+def _column_values(pyarrow: Any, column: Any) -> list[Any]:
+    if not pyarrow.types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    words = column.dictionary.to_pylist()
+    return [None if place is None else words[place] for place in column.indices.to_pylist()]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from mmgen.core.foreign import CannotReadError, read_file
-from mmgen.core.picture_bytes import check_scans, describe_format, format_of, strip_metadata
+from mmgen.core.picture_bytes import check_scans, format_of, strip_metadata
 
 __all__ = [
     "FORMATS",
@@ -143,11 +143,8 @@ def _open_image(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
     except CannotReadError:
         raise
     except Image.UnidentifiedImageError:
-        damaged = format_of(data) if format_of(data) in formats else ""
-        known = describe_format(data)
-        why = f"it is no {listed} picture{f' but {known}' if known else ''}"
-        if damaged or known == "empty":
-            why = f"it is a damaged {damaged} picture" if damaged else "it is empty"
+        known = format_of(data)
+        why = f"it is a damaged {known} picture" if known in formats else f"it is no {listed} picture"
         raise CannotReadError(why) from None
     except Exception as error:  # what Pillow's decoders raise for damaged files is written down nowhere
         raise CannotReadError.from_error(error) from None

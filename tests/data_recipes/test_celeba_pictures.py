@@ -118,7 +118,7 @@ def _png() -> bytes:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "it is empty"),
+        (b"", "it is no JPEG picture"),
         (b"\xff\xd8\xff\xe0 and then nothing", "truncated"),
         (_png(), "no JPEG"),
         (jpeg(Image.new("RGB", (64, 64))), "it has 64 x 64 pixels, expected 178 x 218"),

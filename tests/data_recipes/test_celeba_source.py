@@ -64,7 +64,6 @@ def test_the_unpacked_folder_is_preferred_to_the_zip_beside_it(tmp_path):
 def test_what_macs_add_to_zips_is_not_looked_at(tmp_path):
     path = build_celeba(tmp_path / "c", NUMBER, zipped="all")
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("__MACOSX/Img/img_align_celeba/000001.jpg", b"resource fork")
         archive.writestr("__MACOSX/Img/img_align_celeba/._000001.jpg", b"resource fork")
     with Source(path, "needed") as source:
         assert source.read("000001.jpg")[:2] == b"\xff\xd8"
@@ -125,8 +124,8 @@ def test_a_zip_in_a_zip_is_to_be_unpacked(tmp_path):
 
 def test_a_list_that_is_no_text(tmp_path):
     folder = build_celeba(tmp_path / "c", NUMBER)
-    (folder / "Anno" / "list_attr_celeba.txt").write_bytes(b"PK\3\4")
-    assert "it is no text but a zip" in refusal(folder)
+    (folder / "Anno" / "list_attr_celeba.txt").write_bytes(b"PK\3\4\0")
+    assert "it is no text (line 1 has a zero character" in refusal(folder)
     (folder / "Anno" / "list_attr_celeba.txt").write_bytes(b"")
     assert "says '' in its first line" in refusal(folder)
 

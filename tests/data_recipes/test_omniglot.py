@@ -157,7 +157,7 @@ def test_backslashes_of_windows_are_slashes(tmp_path: Path) -> None:
 
 
 def test_what_systems_keep_in_a_zip_is_no_alphabet(tmp_path: Path) -> None:
-    written = write_zip(tmp_path / "omniglot.zip", ["Greek", "@eaDir", "__MACOSX"])
+    written = write_zip(tmp_path / "omniglot.zip", ["Greek", "@eaDir", ".git"])
     found = read_characters(written)
     assert found.alphabets == ("Greek",)
     assert "expected the number of one of the published zips" in found.content.notes[0]

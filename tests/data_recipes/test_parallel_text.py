@@ -94,14 +94,20 @@ def test_the_content_depends_on_text_and_not_on_packing(tmp_path: Path) -> None:
     ("english", "german", "message"),
     [
         (b"a dog\n" * 40, b"ein hund\n" * 39, "do not align: there are 40 of en and 39 of de"),
-        (b"a dog\n" * 40, b"ein hund\n" * 30 + b" \t\n" + b"ein hund\n" * 9, "line 31 of .*a.de has no words of de"),
+        (
+            b"a dog\n" * 40,
+            b"ein hund\n" * 30 + b" \t\n" + b"ein hund\n" * 9,
+            "line 31 of .*a.de .de. has no words, expected",
+        ),
         (b"a dog\n" * 40, b"ein h\xfcnd\n" * 40, "a.de: it is no text in UTF-8 .line 1 has the byte 0xFC"),
         (b"a dog\n" * 40, b"", "a.de is empty"),
         (b"a dog\n" * 4, b"ein hund\n" * 4, "has 4 sentences, expected at least 20"),
         (b"a dog\n" * 40, gzip.compress(b"ein hund\n" * 40)[:30], "damaged or truncated gzip"),
         (b"a dog\n" * 40, b"ein hund \0\n" * 40, "zero character"),
-        (b"a dog\n" * 40, b"ein " * 6000 + b"\n" + b"ein hund\n" * 39, "line 1 of .* has 24,000 letters"),
+        (b"a dog\n" * 40, b"ein " * 6000 + b"\n" + b"ein hund\n" * 39, "line 1 of .* has more than 20,000 letters"),
         (b"a dog\n" * 40, b"ein\nhund\n" * 40, "do not align"),
+        (b"a dog\n" * 40, b"ein hund\n" * 30 + b"ein\rhund\n" * 10, "line 31 of .*a.de has a carriage return inside"),
+        (b"a dog\n" * 40, b"<url>x</url>\n" * 2 + b"ein hund\n" * 38, "line 1 and 1 more lines of .* have markup"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path: Path, english: bytes, german: bytes, message: str) -> None:

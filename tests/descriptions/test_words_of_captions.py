@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mmgen.data_recipes._own._captions import encode_captions
-from mmgen.data_recipes._own._cells import to_cell
+from mmgen.data_recipes._own._tables import to_cell
 from mmgen.descriptions import parse, parse_caption, split_free_text, split_into_words
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription

@@ -1,39 +1,29 @@
-"""Pictures that nobody looks at, and tables of them."""
+"""Small pictures, and tables of them."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mmgen.data_recipes import Survey
-from mmgen.data_recipes._own._inspection import Inspection
 from mmgen.data_recipes.folder import Folder
 from mmgen.settings.config import validate
-from tests.own_data._pictures import zipped
+from tests.own_data._pictures import picture, zipped
 
 N = 24
 NAMES = [f"{n:02d}.png" for n in range(N)]
+PICTURES = {name: picture(n) for n, name in enumerate(NAMES)}
 COLOURS = [("red", "blue")[n % 2] for n in range(N)]
 
 
 def contents(folder: Path, files: Mapping[str, bytes | str], zip_it: bool = False, **settings: Any) -> Survey:
-    """What would be made of pictures that nobody looks at, beside these files."""
+    """What would be made of a folder of these files, and of the pictures of NAMES unless red/00.png is among them."""
     folder = folder / "p"
-    for name in NAMES if "red/00.png" not in files else ():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-    for name, data in files.items():
+    pictures = () if "red/00.png" in files else NAMES
+    for name, data in {**{name: PICTURES[name] for name in pictures}, **files}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
     where = zipped(folder, folder.with_suffix(".zip")) if zip_it else folder
-    source = (recipe := validate(Folder, {"pictures": where, **settings})).open_source()
-    try:
-        return recipe._survey_rows(
-            source, np.arange(len(source)), Inspection.of_unread_files(len(source), len(source.pictures)), 0
-        )
-    finally:
-        source.close()
+    return validate(Folder, {"pictures": where, "size": 8, **settings}).survey(0, 1).run()
 
 
 def values(made: Survey, name: str = "colour") -> list[str]:

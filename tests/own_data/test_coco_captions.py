@@ -75,12 +75,15 @@ def test_another_length_of_captions(tmp_path: Path) -> None:
 NAMES = "COCO_train2014_{:012d}.jpg"
 GOOD = annotations(range(20), NAMES)
 BAD: dict[str, tuple[Any, str]] = {
-    "no JSON": ("{", "is no JSON"),
-    "a list": ([1, 2], "has a number in row 1"),
+    "no JSON": ("{", "is not in COCO's form of captions"),
+    "a list": ([1, 2], "is not in COCO's form of captions"),
     "nothing": ({"images": [], "annotations": []}, "has no rows"),
-    "no images": ({"annotations": GOOD["annotations"]}, "a table, expected a text"),
-    "images of numbers": ({**GOOD, "images": [3]}, "of which only captions are read"),
-    "an id that is a list": ({**GOOD, "images": [{"id": [], "file_name": "a.jpg"}]}, "of which only captions are read"),
+    "no images": ({"annotations": GOOD["annotations"]}, "is not in COCO's form of captions"),
+    "images of numbers": ({**GOOD, "images": [3]}, "is not in COCO's form of captions"),
+    "an id that is a list": (
+        {**GOOD, "images": [{"id": [], "file_name": "a.jpg"}]},
+        "is not in COCO's form of captions",
+    ),
     "an annotation of no image": (
         {**GOOD, "annotations": [{"image_id": 5, "caption": "a b c"}]},
         "an annotation of the image 5",
@@ -106,7 +109,7 @@ BAD: dict[str, tuple[Any, str]] = {
         {**GOOD, "annotations": [{"image_id": 0, "caption": "\x1b[2J a b c d e f g h"}]},
         "a control character",
     ),
-    "lists in lists": ("[" * 100_000 + "]" * 100_000, "is no JSON"),
+    "lists in lists": ("[" * 100_000 + "]" * 100_000, "is not in COCO's form of captions"),
 }
 
 

@@ -15,6 +15,7 @@ from PIL import Image
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import Fitting, fit_picture
+from mmgen.data_recipes._own import _source
 from mmgen.data_recipes._own._parts import draw_parts, group_by_labels
 from mmgen.data_recipes.folder import Folder
 from mmgen.settings.config import validate
@@ -166,7 +167,7 @@ def test_tables_in_the_folders_of_parts(tmp_path: Path, make: Make) -> None:
 
 def test_a_table_of_another_name_and_a_split_column(tmp_path: Path, make: Make) -> None:
     folder = write_folder(tmp_path / "p", table=False)
-    parts = ["train", "dev", "eval"]
+    parts = ["train", "Validation", "test"]
     rows = [{"id": row["file_name"], "size": row["size"], "split": parts[n % 3]} for n, row in enumerate(rows_of(30))]
     write_csv(tmp_path / "labels.csv", rows)
     data = make(folder, metadata=tmp_path / "labels.csv", image_column=("id",))
@@ -349,14 +350,16 @@ def test_sizes_kinds_and_grey(tmp_path: Path, make: Make) -> None:
     assert "1 are see-through in parts" in found(folder)
 
 
-def test_a_picture_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "p")
+def test_each_picture_is_read_and_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the survey has seen is written, whatever becomes of the folder meanwhile."""
+    folder, decoded = write_folder(tmp_path / "p"), []
+    monkeypatch.setattr(_source, "fit_picture", lambda *given: decoded.append(1) or fit_picture(*given))
     recipe = validate(Folder, {"pictures": folder, "size": 8})
     survey = recipe.survey(0, 1).run()
-    (folder / "011.png").write_bytes(picture(400))
-    with pytest.raises(Exception, match="has changed meanwhile"):
-        recipe.make(tmp_path / "d.h5", workers=1, survey=survey).run()
-    assert not (tmp_path / "d.h5").exists()
+    shutil.rmtree(folder)
+    with Dataset.open(recipe.make(tmp_path / "d.h5", workers=1, survey=survey).run()) as data:
+        np.testing.assert_array_equal(data.read_image("image")[11], fit_picture(picture(11), Fitting(8, 8)).pixels)
+    assert len(decoded) == 30
 
 
 def test_parquet(tmp_path: Path, make: Make) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from mmgen.core.errors import DataError
-from mmgen.data_recipes._own._hub_files import notes_on_skipped
 from mmgen.data_recipes.hub import Hub
 from mmgen.settings.config import validate
 
@@ -165,7 +164,7 @@ FOLDERS = {
     "thumbnails": (("cat", "cat/@eaDir", "dog"), "takes 10 files of .* that are hidden or a system's, such as"),
     "parts as classes": (
         ("trainset", "testset"),
-        "the column 'label' holds testset and trainset, which are parts of a split",
+        "the column 'label' holds testset and trainset, which may be parts of a split",
     ),
 }
 
@@ -185,28 +184,6 @@ def test_a_folder_of_pictures_that_the_library_takes_otherwise(
 def test_a_pipe_in_place_of_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "x.parquet")
     assert "is a device or a pipe, expected" in refused(tmp_path / "x.parquet", monkeypatch)
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [("Metadata.csv", "Metadata.csv may be the table"), ("red/thumbs/0.png", "1 pictures are thumbnails of others"),
-     ("masks/0.png", "are called as masks"), ("labels.xlsx", "'labels.xlsx' may be the table"), ("README.md", "")],
-)  # fmt: skip
-def test_what_the_library_says_nothing_of_is_said(name: str, says: str, tmp_path: Path) -> None:
-    for file in ("red/0.png", "red/1.png", name):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_bytes(b"file_name,c\n0.png,1\n1.png,2\n" if file.endswith("csv") else b"")
-    said = notes_on_skipped(tmp_path, ["image", "label"])
-    assert any(says in line for line in said) if says else not said
-    assert all(line.endswith("(make-data folder reads the folder itself)") for line in said)
-
-
-def test_folders_that_are_no_classes_are_said(tmp_path: Path) -> None:
-    for name in ("red/0.png", "blue/1.png"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).touch()
-    assert notes_on_skipped(tmp_path, ["image", "label"]) == []
-    assert "folders are not taken as classes" in notes_on_skipped(tmp_path, ["image"])[0]
 
 
 def test_splits_without_train_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

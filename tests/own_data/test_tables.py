@@ -11,98 +11,123 @@ from tests.own_data._tables import COLOURS, NAMES, N, contents, numbered, table,
 
 READ: dict[str, tuple[str | bytes, str]] = {
     "as it should be": (table(), "attribute colour: blue 12, red 12"),
-    "semicolons": (table(";"), "metadata.csv: its columns are separated by semicolons"),
-    "tabs": (table("\t"), "separated by tabs"),
-    "pipes": (table("|"), "separated by pipes (|)"),
-    "carets": (table("^"), "separated by carets (^)"),
-    "colons": (table(":"), "separated by colons"),
-    "spaces": (table("   "), "separated by spaces"),
-    "spaces behind commas": (table(", "), "attribute colour"),
-    "quotes": (table(quote='"'), "attribute colour"),
-    "single quotes": (table(quote="'"), "attribute colour"),
-    "Excel's first line": (table(";", "sep=;\r\n", end="\r\n"), "metadata.csv: its first line, 'sep=;', is Excel's"),
-    "comments": (table(head="# by hand\n#\n", tail="# the end\n"), "1 row that are comments (#)"),
-    "a head behind a #": (table(first="# "), "attribute colour"),
-    "empty lines": (table(head="\n\n", tail="\n \n\n"), "attribute colour"),
+    "semicolons": (table(";"), ""),
+    "tabs": (table("\t"), ""),
+    "pipes": (table("|"), ""),
+    "spaces behind commas": (table(", "), ""),
+    "quotes": (table(quote='"'), ""),
+    "Excel's first line": (table(";", "sep=;\r\n", end="\r\n"), ""),
+    "blank lines": (table(tail="\n \n\n"), ""),
     "rows of commas": (table(tail=",\n,\n"), "left out: metadata.csv: 2 rows in which every cell is empty"),
-    "rows with more commas": (table(tail=",,,,\n"), "1 row in which every cell is empty"),
-    "the head again": (table(tail="file_name,colour\n"), "1 row that name the columns again"),
-    "totals": (table(tail="Total:,24\n"), "1 row of totals"),
-    "several totals": (table(tail=",\nSum,24\nAverage:,1\n"), "2 rows of totals"),
-    "the head again in capitals": (table(tail="FILE_NAME,Colour\n"), "1 row that name the columns again"),
-    "Markdown": (
-        "\n".join(["|file_name|colour|", "|---|:--|", *(f"|{n}|{c}|" for n, c in zip(NAMES, COLOURS, strict=True))]),
-        "1 row that are drawn lines"),
-    "boxes of databases": (table("|", "+---+---+\n", "+---+---+\n"), "1 row that are drawn lines"),
-    "cells that Excel shall not count": (
-        table().replace("red", '="red"').replace("blue", '="blue"'), "attribute colour"),
-    "a comma behind the names alone": (table(first="").replace("colour\n", "colour,\n"), "every cell is empty"),
-    "an index of two tables": (
-        "\n".join([",file_name,colour", *(f"{n % 12},{NAMES[n]},{COLOURS[n]}" for n in range(N))]),
-        "column 1, which has no name and numbers the rows"),
-    "an index of numbers with points": (
-        "\n".join([",file_name,colour", *(f"{n}.0,{NAMES[n]},{COLOURS[n]}" for n in range(N))]),
-        "column 1, which has no name and numbers the rows"),
-    "letters that were lost": (table(first="").replace("\n", ",x\ufffdy\n").replace("x\ufffdy", "note", 1),
-                               "it holds the sign \ufffd"),
-    "old Macs": (table(end="\r"), "attribute colour"),
-    "a byte order mark": (codecs.BOM_UTF8 + table().encode(), "attribute colour"),
-    "UTF-16 of Excel": (table("\t", end="\r\n").encode("utf-16"), "separated by tabs"),
-    "pandas' index": (numbered(",file_name,colour"), "left out: metadata.csv: column 1, which has no name and numbers"),
-    "pandas' index, twice": (numbered("Unnamed: 0,file_name,colour"), "column 1 ('Unnamed: 0'), which has no name"),
-    "an index by name": (numbered("index,file_name,colour"), "left out: column 'index': it numbers the pictures"),
-    "empty columns": (numbered(",file_name,colour,,", "", ""), "2 columns without a name in which every cell is empty"),
-    "a title": (table(head="Things,,\n,,\n"), "metadata.csv: 2 lines above the names of columns are left out"),
-    "put together": ("\ufeff" + table(tail="\ufeff" + table()), "1 row that name the columns again"),
-    "other folders": (
-        table().replace("\n", "\nthings/").removesuffix("things/"),
-        "24 names in tables name other folders than their files"),
-    "R's numbers": (
-        "\n".join(['"file_name" "colour"', *(f'"{n + 1}" "{NAMES[n]}" "{COLOURS[n]}"' for n in range(N))]),
-        "column 1, which has no name and numbers the rows"),
-    "names without endings": (table().replace(".png", ""), "24 names in tables lack the ending of their files"),
-    "names in capitals": (table().replace(".png", ".PNG"), "24 names in tables are spelled otherwise than their files"),
-    "names of Windows": (table().replace("\n", "\n.\\").removesuffix(".\\"), "attribute colour"),
+    "old Macs": (table(end="\r"), ""),
+    "a byte order mark": (codecs.BOM_UTF8 + table().encode(), ""),
+    "UTF-16 of Excel": (table("\t", end="\r\n").encode("utf-16"), ""),
+    "pandas' index": (numbered(",file_name,colour"), "metadata.csv: column 1, which has no name and numbers the rows"),
+    "empty columns": (numbered(",file_name,colour,", ""), "metadata.csv: column 4, which has no name and no cells"),
+    "names of Windows": (table().replace("\n", "\n.\\").removesuffix(".\\"), ""),
+    "the same in two columns": (
+        "\n".join(["file_name,colour,kind", *(f"{n},{c},{c}" for n, c in zip(NAMES, COLOURS, strict=True))]),
+        "left out: column 'kind': it says the same as 'colour' of every picture"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", READ)
-def test_tables_as_programs_write_them(case: str, tmp_path: Path) -> None:
-    """The same colours, whatever else stands there; and it is said what that was."""
+def test_tables_that_are_read(case: str, tmp_path: Path) -> None:
+    """The same colours, whatever else stands there; and what was left out is said."""
     data, says = READ[case]
     made = contents(tmp_path, {"metadata.csv": data})
     assert values(made) == COLOURS
     assert any(says in line for line in made.notes), made.notes
 
 
+NO_COLUMN = "has no column file_name in its first line, only"
 REFUSED: dict[str, tuple[str, str]] = {
     "a pipe is missing": (
         "file_name| number| colour\n" + "".join(f"{name}| 0| red\n" for name in NAMES[:-1]) + f"{NAMES[-1]}| 4  red\n",
-        "has 2 cells in line 25 ('23.png|4  red'), expected 3 as in its first line, separated by pipes"),
+        "has 2 cells in line 25 ('23.png|4  red'), expected 3 as in its first line, separated by pipes (|); fix the"),
     "a comma too many": (table(tail="00.png,red,dark\n"), "has 3 cells in line 26 ('00.png,red,dark'), expected 2"),
-    "an open quote": (table(tail='00.png,"red\n'), "is not closed, or is followed by a text"),
-    "no line of names": (table().partition("\n")[2], "has no line with the names of columns, but begins with '00.png'"),
-    "another name": (table().replace("file_name", "Filename"), "name the pictures with --image-column Filename"),
+    "a comma more behind each": (table(tail="00.png,red,\n"), "has 3 cells in line 26"),
+    "an open quote": (table(tail='00.png,"red\n'), "in or behind line 26 a quote that is not closed"),
+    "no line of names": (table().partition("\n")[2], f"{NO_COLUMN} '00.png', 'red'"),
+    "another name": (table().replace("file_name", "Filename"), "which column names the pictures with --image-column"),
     "a column without a name": (numbered(",file_name,colour,", "x"), "has no name for column 4 ('x')"),
-    "a web page": ("<!DOCTYPE html>\n<html>", "is a web page or XML"),
-    "JSON": ('[{"file_name": "00.png"}]', "begins as JSON does; call it .json"),
-    "a pointer": ("version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-    "another sign": (table("~"), "has one column, 'file_name~colour', whose cells may be separated by '~'"),
-    "one column": ("length(cm)\n1\n2\n", "has no column file_name, only 'length(cm)'"),
-    "quotes about lines": ("\n".join(f'"{line}"' for line in table().splitlines()), "or be in quotes all together"),
-    "names with a space": (table().replace("file_name", "file name"), "--image-column 'file name'"),
-    "all names are others": (table().replace(".png", ".jpeg"), "as files there are called, such as '00.png'"),
-    "names of columns are empty": (table().replace("file_name,colour", ","), "begins with empty cells"),
+    "a web page": ("<!DOCTYPE html>\n<html>\n", f"{NO_COLUMN} '<!DOCTYPE html>'"),
+    "JSON": ('[{"file_name": "00.png"},\n1,2\n', f"{NO_COLUMN} '[{{"),
+    "a pointer of Git LFS": ("version https://git-lfs.github.com/spec/v1\n", "has no rows"),
+    "carets": (table("^"), f"{NO_COLUMN} 'file_name^colour'"),
+    "colons": (table(":"), f"{NO_COLUMN} 'file_name:colour'"),
+    "spaces": (table(" "), f"{NO_COLUMN} 'file_name colour'"),
+    "single quotes": (table(quote="'"), f"{NO_COLUMN} ''file_name''"),
+    "quotes about lines": ("\n".join(f'"{line}"' for line in table().splitlines()), f"{NO_COLUMN} 'file_name,colour'"),
+    "comments": (table(head="# by hand\n"), "has 2 cells in line 2 ('file_name,colour'), expected 1"),
+    "comments behind it": (table(tail="# the end\n"), "has 1 cell in line 26 ('# the end'), expected 2"),
+    "a title": (table(head="Things,,\n"), "has 2 cells in line 2 ('file_name,colour'), expected 3"),
+    "a blank first line": (table(head="\n"), "has an empty first line; expected columns separated by commas"),
+    "another sign by Excel": (table("^", "sep=^\n"), "says that '^' separates its columns; expected"),
+    "Markdown": ("|file_name|colour|\n|---|---|\n", "1 picture that the table names is not in"),
+    "boxes of databases": (table("|", "+---+---+\n"), f"{NO_COLUMN} '+---+---+'"),
+    "names again": (table(tail="file_name,colour\n"), "1 picture that the table names is not in"),
+    "totals": (table(tail="Total:,24\n"), "1 picture that the table names is not in"),
+    "names without endings": (table().replace(".png", ""), "write each as its file is called, with its folder and"),
+    "names in capitals": (table().replace(".png", ".PNG"), "24 pictures that the table names are not in"),
+    "another folder": (table().replace("\n", "\nx/").removesuffix("x/"), "24 pictures that the table names are not in"),
+    "names of columns are empty": (table().replace("file_name,colour", ","), "has no name for column 1 ('00.png')"),
     "no file name": (table(tail=",red\n"), "has no 'file_name' in line 26"),
+    "parts under another name": (
+        "\n".join(["file_name,usage", *(f"{name},{('Training', 'TestSet')[n % 2]}" for n, name in enumerate(NAMES))]),
+        "the column 'usage' holds TestSet and Training, which may be parts of a split; use it as the split with "
+        "--split"),
+    "other words for parts": (
+        "\n".join(["file_name,split", *(f"{name},{('train', 'holdout')[n % 2]}" for n, name in enumerate(NAMES))]),
+        "the column 'split' has 'holdout' for '01.png', expected train, val or test; fix it, or leave the column out"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_tables_that_say_too_little(case: str, tmp_path: Path) -> None:
+def test_tables_that_are_refused(case: str, tmp_path: Path) -> None:
     data, says = REFUSED[case]
     with pytest.raises(MmgenError) as refused:
         contents(tmp_path, {"metadata.csv": data})
     assert says in str(refused.value)
+
+
+def test_words_for_unknown(tmp_path: Path) -> None:
+    words = ["", "?", "*", "any", "unknown", "NA", "N/A", "nan", "None", "null"]
+    rows = [f"{name},{words[n] if n < len(words) else COLOURS[n]}" for n, name in enumerate(NAMES)]
+    text = "\n".join(["file_name,colour", *rows])
+    made = contents(tmp_path, {"metadata.csv": text})
+    assert made.attributes == {"colour": ["blue", "red"]}
+    assert values(made) == [""] * len(words) + COLOURS[len(words) :]
+    assert any("taken as unknown: " in line and "'NA' 1" in line and "--unknown" in line for line in made.notes)
+    made = contents(tmp_path, {"metadata.csv": text}, unknown=("NA", "red"))
+    assert {"None", "null"} < {*made.attributes["colour"]} and "red" not in made.attributes["colour"]
+
+
+def test_words_for_unknown_are_nobody_and_no_caption(tmp_path: Path) -> None:
+    rows = [
+        f"{name},{'unknown' if n % 2 else f'p{n}'},{'nan' if n == 3 else 'a thing'}" for n, name in enumerate(NAMES)
+    ]
+    made = contents(tmp_path, {"metadata.csv": "\n".join(["file_name,who,text", *rows])}, group="who")
+    assert len(made.parts["train"]) > 12, "twelve pictures of nobody in particular are no group"
+    assert made.captions is not None and made.captions.vocabulary == ["a", "thing"]
+
+
+def test_tables_of_other_names_and_endings(tmp_path: Path) -> None:
+    """One in the folder is told of, and read if it is named; in a zip too."""
+    for zip_it, metadata in ((False, tmp_path / "p" / "labels.txt"), (True, Path("labels.txt"))):
+        files = {"labels.txt": table(";")}
+        said = contents(tmp_path, files, zip_it).notes
+        assert any("1 .txt; --metadata takes a table of another name" in line for line in said)
+        made = contents(tmp_path, files, zip_it, metadata=metadata)
+        assert values(made) == COLOURS and not any("no pictures" in line for line in made.notes)
+    (tmp_path / "p" / "labels.txt").unlink()
+    assert values(contents(tmp_path, {"Metadata.CSV": table()})) == COLOURS
+    with pytest.raises(MmgenError, match="there are two tables"):
+        contents(tmp_path, {"metadata.csv": table()})
+    with pytest.raises(MmgenError, match=r"--metadata got t.xlsx, .*; save it as CSV \(UTF-8\)"):
+        contents(tmp_path, {}, metadata=Path("t.xlsx"))
+    with pytest.raises(MmgenError, match=r"t.json is not in COCO's form .* save another table as JSON lines"):
+        contents(tmp_path, {"t.json": '[{"file_name": "00.png"}]'}, metadata=tmp_path / "p" / "t.json")
 
 
 STRANGE = {
@@ -135,9 +160,3 @@ def test_nor_in_other_tables(tmp_path: Path) -> None:
     text = table().replace("\n", ",\a\n").replace("colour,\a", "colour,x")
     made = contents(tmp_path, {"metadata.csv": text}, ignore=("x",))
     assert values(made) == COLOURS
-
-
-@pytest.mark.parametrize("text", ['[{"file_name": "00.png"}]', '[\n{"file_name": "00.png"}\n]'])
-def test_a_list_is_no_json_lines(text: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="begins as a list"):
-        contents(tmp_path, {"metadata.jsonl": text})
