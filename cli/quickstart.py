@@ -85,7 +85,7 @@ def _draw_picture(folder: Path, chosen: _Data, guidance: str, seed: int) -> None
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
     from mmgen.descriptions import format_values
-    from mmgen.figures.drawing.comparison import draw_comparison, explain_red_frames
+    from mmgen.figures.drawing.samples import draw_comparison, explain_red_frames
     from mmgen.generation import load, parse_descriptions
     from mmgen.generation.classifiers import classifier_reads_samples
     from mmgen.generation.concepts import choose_concepts

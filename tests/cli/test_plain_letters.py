@@ -11,9 +11,8 @@ from mmgen.cli import _console
 from mmgen.cli._main import main
 from mmgen.core.parsing import printable, strip_controls
 from mmgen.core.progress import Progress, Work
-from mmgen.figures.drawing.page import add_margins, add_title_and_note
+from mmgen.figures.drawing.page import Grid, add_title_and_note, wrap_text
 from mmgen.figures.drawing.style import new_figure, render_figure, style_axes
-from mmgen.figures.drawing.text import wrap_marked, wrap_text
 from mmgen.figures.report.make import page_environment
 
 HOSTILE = {
@@ -78,8 +77,7 @@ def test_a_path_stays_as_it_is_where_a_program_reads_it(capsys: pytest.CaptureFi
 @pytest.mark.parametrize("name", HOSTILE)
 def test_pictures_show_letters(name: str) -> None:
     text = HOSTILE[name]
-    marked = [word for line in wrap_marked([text], [True], 20, 300).lines for word, _ in line]
-    for words in [*wrap_text(text, 20, 300), *marked]:
+    for words in wrap_text(text, 20, 300):
         assert not FORBIDDEN & set(words)
     figure = new_figure(3, 2)
     axes = style_axes(figure.add_subplot(), text, text, text)
@@ -87,7 +85,7 @@ def test_pictures_show_letters(name: str) -> None:
     axes.set_xticks([0, 1], [printable(text), printable(text)])
     axes.legend()
     axes.text(0, 0, text)
-    image = add_title_and_note(add_margins(render_figure(figure)), text, text)
+    image = add_title_and_note(Grid(np.asarray(render_figure(figure))), text, text)
     assert image.image.width > 300
 
 

@@ -9,8 +9,8 @@ import pytest
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import parse
-from mmgen.figures.drawing.comparison import draw_comparison, draw_hierarchy, explain_red_frames
 from mmgen.figures.drawing.page import FRAME, Grid
+from mmgen.figures.drawing.samples import draw_comparison, explain_red_frames
 from mmgen.generation.classifiers import format_mismatches, has_mismatch
 from mmgen.generation.concepts import abstraction_levels, choose_concepts
 from mmgen.generation.descriptions import Descriptions
@@ -124,7 +124,7 @@ def test_hierarchy_frames_follow_the_verdicts(stubs: SimpleNamespace) -> None:
         (name, draw(stubs.FlatLoaded(), levels, 2, posterior=name, classifier=stubs.Reader()))
         for name in ("own", "aggregate")
     ]
-    grid = draw_hierarchy(draws, stubs.INFO, title="hierarchy", note="seed 0")
+    grid = draw_comparison(draws, ["anything", "big", "big 3"], title="hierarchy", note="seed 0")
     # The stub draws unknown attributes as code 0, so the aggregate is right everywhere; "own" always draws small.
     assert _red(grid) == [False, False, True, True, True, True] + [False] * 6
 

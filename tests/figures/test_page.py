@@ -11,23 +11,12 @@ from matplotlib.text import Text
 
 from mmgen.core.errors import UsageError
 from mmgen.figures import plots
-from mmgen.figures.drawing.comparison import describe_classifier_input, explain_red_frames
-from mmgen.figures.drawing.page import Grid, add_margins, darken_ground, lighten_dark_images
+from mmgen.figures.drawing.blocks import Block, Column, picture_page
+from mmgen.figures.drawing.page import Grid, lighten_dark_images
 from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.samples import describe_classifier_input, explain_red_frames
 from mmgen.figures.drawing.style import SMALL, new_figure, render_figure
-from mmgen.figures.drawing.tables import (
-    Block,
-    Column,
-    ColumnGroup,
-    Panel,
-    Tile,
-    TileRow,
-    block_table,
-    image_grid,
-    image_table,
-    tile_table,
-)
-from mmgen.figures.drawing.text import column_width, wrap_text
+from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, tile_table
 from mmgen.figures.plots import _draw as plotting
 from mmgen.figures.plots._base import Plot
 from mmgen.figures.report.context import _curve_quantity, _round_numbers
@@ -76,9 +65,7 @@ def test_alternative_texts_are_short_and_say_where_the_rest_is(source: str) -> N
     assert tiles and in_strips and not any([*tiles, *in_strips])
     figures = [each["alt"] or "" for each in Elements(source).of("img") if each.get("width")]
     assert len(figures) > 5 and all(0 < len(text) < 90 and "described below" in text for text in figures)
-    over = [each["alt"] for each in Elements(source).of("img") if each.get("class") == "night"]
-    assert over and not any(over), "a dark page lays them over a picture"
-    assert len(figures) + len(tiles) + len(in_strips) + len(over) == len(Elements(source).of("img"))
+    assert len(figures) + len(tiles) + len(in_strips) == len(Elements(source).of("img"))
 
 
 def test_the_page_opens_with_pictures_then_numbers_then_advice(source: str) -> None:
@@ -124,7 +111,7 @@ def test_nothing_on_a_phone_is_narrower_than_a_word(source: str) -> None:
     """Settings are laid out below each other there, and words of other tables may break but keep room."""
     style = source[source.index("<style>") : source.index("</style>")]
     phone = style[style.index("@media (max-width: 600px)") :]
-    assert "table.pairs td { display: block" in phone and "figure img, .both { max-width: none" in phone
+    assert "table.pairs td { display: block" in phone and "figure img { max-width: none" in phone
     assert re.search(r"td\.text \{[^}]*min-width: \d", style)
     assert len(Elements(source).of("table")) > 3 and 'class="pairs"' in source
     # Whatever is wide is inside something that scrolls: tables of numbers, figures.
@@ -164,27 +151,8 @@ def test_drawings_in_lines_are_turned_on_a_dark_page_and_those_whose_colours_are
     grid = image_grid(np.ones((1, 1, 8, 8), np.float32))
     found = [Picture("t", "c", photo), Picture("t", "c", lines, telling=True), Picture("t", "c", grid)]
     assert {picture.ground for picture in found} == {"paper"}
-    assert {each.get("class") for each in Elements(source).of("img")} == {
-        "lines", "paper", "paper lit", "night", "wrong", None
-    }  # fmt: skip
-    assert re.search(r"img\.lines \{ filter: invert", source) and "img.paper:not(.lit) { filter: bright" in source
-
-
-def test_a_dark_page_lays_a_dark_ground_over_pictures_and_leaves_the_images_alone() -> None:
-    images = np.linspace(0, 1, 2 * 3 * 64, dtype=np.float32).reshape(2, 3, 8, 8)
-    picture = Picture("t", "c", image_grid(images, captions=["one", "two"], wrong=np.array([True, False])))
-    over = np.asarray(darken_ground(picture.drawn))  # type: ignore[arg-type]  # a grid
-    holes = np.zeros(over.shape[:2], bool)
-    for left, top, right, bottom in picture.drawn.boxes:  # type: ignore[union-attr]  # a grid
-        holes[top:bottom, left:right] = True
-    assert np.array_equal(over[..., 3] == 0, holes) and over[0, 0].tolist() == [0x17, 0x19, 0x1C, 255]
-    ground = over[~holes][:, :3].astype(int)
-    letters = ground[ground.max(1) - ground.min(1) < 12]
-    assert letters.max() > 160, "captions in muted grey are light"
-    frame = over[picture.drawn.boxes[0][1] - 3, picture.drawn.boxes[0][0], :3].astype(int)  # type: ignore[union-attr]
-    assert frame[0] > frame[1:].max() + 60, "a red frame stays red"
-    assert picture.night_uri.startswith("data:image/png;base64,")
-    assert Picture("t", "c", new_figure(2, 2)).night_uri == ""
+    assert {each.get("class") for each in Elements(source).of("img")} == {"lines", "paper", "wrong", None}
+    assert re.search(r"img\.lines \{ filter: invert", source) and "img.paper { filter: bright" in source
 
 
 def test_words_under_pictures_have_room_for_the_longest_one() -> None:
@@ -248,7 +216,7 @@ PAGES = {
     "grid": lambda images: image_grid(images, note="Note."),
     "table": lambda images: image_table([Panel("a", images[:, None])], ["x", "y"][: len(images)], note="Note."),
     "tiles": lambda images: tile_table([TileRow("x", [[Tile(image) for image in images]])], note="Note."),
-    "blocks": lambda images: block_table([Block("b", [ColumnGroup("g", [Column(images)])])], note="Note."),
+    "blocks": lambda images: picture_page([Block("b", [Column(images)])], note="Note."),
 }
 
 
@@ -276,31 +244,6 @@ def test_the_ground_is_the_same_for_all_pictures_of_a_page() -> None:
     (alone,), remark = lighten_dark_images([bright])
     assert alone is bright and remark == ""
     assert lighten_dark_images([dark])[1].startswith("The picture is nearly black")
-    assert add_margins(image_grid(DARK).image).remark == ""
-
-
-@pytest.mark.parametrize("words", ["orientation=counterclockwise", "digit=3 a-rather-long-value-of-an-attribute"])
-def test_no_label_of_a_row_is_broken_within_a_word(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mmgen.figures.drawing import text as _text
-
-    drawn: list[str] = []
-    plain = _text.TextBlock.draw
-
-    def noted(self: _text.TextBlock, *more: object, **named: object) -> None:
-        drawn.extend(self.lines)
-        plain(self, *more, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(_text.TextBlock, "draw", noted)
-    image_table([Panel("", BRIGHT[:1, None])], [words])
-    tile_table([TileRow(words, [[Tile(BRIGHT[0])]])])
-    block_table([Block("", [ColumnGroup("", [Column(BRIGHT[:1])])], [words])])
-    assert sorted(word for line in drawn for word in line.split()) == sorted(3 * words.split())
-
-
-def test_a_column_is_bounded_whatever_a_file_says() -> None:
-    assert column_width(["x" * 300], 22, 240, 520) == 520
-    assert column_width(["a b"], 22, 240, 520) == column_width([], 22, 240, 520) == 240
-    assert len(wrap_text("x" * 300, 22, 520)) > 1
 
 
 def test_what_the_judge_looks_at_is_said_alike_everywhere() -> None:

@@ -8,10 +8,10 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.layout import SOURCE_GROUND, WIDEST, Block, Column, ColumnGroup, block_table
+from mmgen.figures.drawing.blocks import SOURCE_GROUND, Block, Column, picture_page
 from mmgen.figures.drawing.page import convert_to_rgb
 from mmgen.figures.drawing.style import hex_to_rgb
-from mmgen.figures.drawing.views import strip_blocks
+from mmgen.figures.drawing.tables import strip_blocks
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.report.make import _STAGES, make_report
 from mmgen.figures.session import gather_files, open_session
@@ -54,57 +54,46 @@ def _expected(model: TrainedModel, source: str, target: str, pictures: dict[str,
 def test_blocks_lie_where_their_boxes_say() -> None:
     images = np.random.default_rng(0).integers(0, 256, (2, 1, 8, 8)).astype(np.uint8)
     small = np.random.default_rng(1).integers(0, 256, (2, 3, 4, 4)).astype(np.uint8)
-    block = Block(
-        "a",
-        [
-            ColumnGroup("x", [Column(images, "given", is_source=True)]),
-            ColumnGroup("y", [Column(small), Column(images)]),
-        ],
-    )
-    grid = block_table([block, block], title="title")
+    block = Block("a", [Column(images, "given", is_source=True), Column(small), Column(images)])
+    grid = picture_page([block, block], title="title")
     assert len(grid.boxes) == 2 * 3 * 2
     for start in (0, 6):
-        for number, picture in enumerate([*images, *small, *images]):
+        for number, picture in enumerate([images[0], small[0], images[0], images[1], small[1], images[1]]):
             assert np.array_equal(_shown(grid, grid.boxes[start + number]), _enlarged(picture))
     tops, lefts = [box[1] for box in grid.boxes], [box[0] for box in grid.boxes]
-    assert tops[0::2] == [tops[0]] * 6 and tops[1::2] == [tops[1]] * 6  # rows are level
-    assert lefts[0] < lefts[2] < lefts[4] < lefts[6]
-    between = lefts[2] - grid.boxes[0][2], lefts[4] - grid.boxes[2][2], lefts[6] - grid.boxes[4][2]
-    assert between[1] < between[0] < between[2]  # columns of a group are nearest, blocks farthest
+    assert tops[0:3] == tops[6:9] and tops[3:6] == tops[9:12] and len({*tops}) == 2, "rows are level"
+    assert lefts[0] < lefts[1] < lefts[2] < lefts[6]
     pixels = np.asarray(grid.image)
     left, top, right, _ = grid.boxes[0]
     assert tuple(pixels[top + 5, left - 4]) == tuple(pixels[top + 5, right + 3]) == hex_to_rgb(SOURCE_GROUND)
-    left, top, *_ = grid.boxes[2]
+    left, top, *_ = grid.boxes[1]
     assert tuple(pixels[top + 5, left - 4]) == (255, 255, 255)
 
 
 def test_blocks_that_do_not_fit_go_below() -> None:
-    images = np.zeros((3, 1, 28, 28), np.uint8)
-    block = Block("b", [ColumnGroup("x", [Column(images)] * 9)])
-    grid = block_table([block, block, block])
-    assert grid.image.width <= WIDEST + 60
-    firsts = [grid.boxes[27 * number] for number in range(3)]
-    assert firsts[0][0] == firsts[1][0] == firsts[2][0] or firsts[0][1] == firsts[1][1]
-    assert firsts[2][1] > grid.boxes[2][3]
+    block = Block("b", [Column(np.zeros((3, 1, 28, 28), np.uint8))] * 9)
+    firsts = [picture_page([block, block, block]).boxes[27 * number] for number in range(3)]
+    assert firsts[0][0] == firsts[1][0] == firsts[2][0] and firsts[0][1] < firsts[1][1] < firsts[2][1]
 
 
 def test_strips_fill_a_page_and_keep_the_order() -> None:
     images = {name: np.arange(32, dtype=np.uint8)[:, None, None, None].repeat(28, 2).repeat(28, 3) for name in "ab"}
-    blocks = strip_blocks({name: Column(each) for name, each in images.items()}, [str(n) for n in range(32)], title="t")
+    blocks = strip_blocks(images, [str(n) for n in range(32)], title="t")
     assert len(blocks) > 1 and blocks[0].title == "t" and blocks[1].title == ""
     assert [label for block in blocks for label in block.labels] == [str(n) for n in range(32)]
     assert [int(v) for block in blocks for v in block.columns[1].images[:, 0, 0, 0]] == list(range(32))
-    grid = block_table(blocks)
-    assert len({block.groups[0].head for block in blocks}) == 1 and grid.image.width < WIDEST + 60
+    grid = picture_page(blocks)
     assert len({box[1] for box in grid.boxes}) == len(blocks[0].labels)  # the blocks stand side by side
 
 
 def test_columns_of_different_length_are_refused() -> None:
     images = np.zeros((3, 1, 8, 8), np.uint8)
     with pytest.raises(UsageError, match=r"columns and labels of \[3, 2\] rows, expected 3"):
-        block_table([Block("b", [ColumnGroup("x", [Column(images), Column(images[:2])])])])
+        picture_page([Block("b", [Column(images), Column(images[:2])])])
     with pytest.raises(UsageError, match="no images to show"):
-        block_table([Block("b", [])])
+        picture_page([Block("b", [])])
+    with pytest.raises(UsageError, match="is too large"):
+        picture_page([Block("b", [Column(np.zeros((600, 1, 8, 8), np.uint8))])])
 
 
 # The translations themselves.
@@ -205,10 +194,12 @@ def test_the_figure_shows_what_the_model_draws_beside_the_truth(views: Path, mod
     pictures = read_paired_examples(model, views / "data.h5", 4, seed=2).pictures
     with Dataset.open(views / "data.h5") as data:
         assert set(read_paired_examples(model, views / "data.h5", 4, seed=2).rows) <= set(data.split("iid", "test"))
-    expected = [*pictures["image"]]  # given; then each target, drawn beside the truth
+    columns = [pictures["image"]]  # given; then each target, drawn beside the truth
     for target in default_routes(model)[0][1]:
-        expected += [*_expected(model, "image", target, pictures), *pictures[target]]
-    expected += [*pictures["edges"], *_expected(model, "edges", "image", pictures), *pictures["image"]]
+        columns += [_expected(model, "image", target, pictures), pictures[target]]
+    expected = [column[row] for row in range(4) for column in columns]
+    columns = [pictures["edges"], _expected(model, "edges", "image", pictures), pictures["image"]]
+    expected += [column[row] for row in range(4) for column in columns]
     assert len(picture.drawn.boxes) == len(expected) == 4 * (1 + 3 * 2) + 4 * 3
     for box, image in zip(picture.drawn.boxes, expected, strict=True):
         shown, wanted_pixels = _shown(picture.drawn, box), _enlarged(image)
@@ -223,7 +214,7 @@ def test_the_figure_takes_sources_and_targets(views: Path, model: TrainedModel) 
     pictures = read_paired_examples(model, views / "data.h5", 3, seed=0).pictures
     assert len(picture.drawn.boxes) == 3 * (2 + 2 * 2)
     both = model.translate({name: pictures[name] for name in ("edges", "mask")}, target="mask")
-    shown = _shown(picture.drawn, picture.drawn.boxes[3 * 4 + 1])
+    shown = _shown(picture.drawn, picture.drawn.boxes[6 + 4])
     assert np.abs(shown.astype(int) - _enlarged(both[1].numpy())).max() <= 1
     with pytest.raises(UsageError, match="unknown modality 'egdes'"):
         draw_plot("transformations", [path], sources=["egdes"])

@@ -4,18 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw
 
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import FRAME
-from mmgen.figures.drawing.style import FAINT, INK, WRONG, category_colours, hex_to_rgb, load_font
+from mmgen.figures.drawing.style import FAINT, INK, WRONG, category_colours, hex_to_rgb
 from mmgen.figures.drawing.tables import Tile, TileRow, tile_table
-from mmgen.figures.drawing.text import wrap_marked
 from mmgen.figures.drawing.words import (
     TextWithDistributions,
-    WordPanels,
     explain_words,
     has_histograms,
+    histogram_lines,
     mean_entropies,
     vocabulary_note,
     word_entropies,
@@ -40,26 +38,17 @@ ATTRIBUTES = Words(("size", "colour"), (("small", "large"), ("red", "blue", "gra
 BLUE = hex_to_rgb(category_colours(1)[0])
 
 
-def _pixels(panels: WordPanels, text: TextWithDistributions) -> np.ndarray:
-    canvas = Image.new("RGB", (panels.width, panels.height + 4), "white")
-    panels.draw(ImageDraw.Draw(canvas), text, 0, 0)
-    return np.asarray(canvas)
-
-
 def test_each_bar_is_as_high_as_its_probability_and_the_drawn_word_is_black() -> None:
     probabilities = np.array([[0.25, 0.75, 0, 0, 0, 0], [0, 0, 0.5, 0, 0.5, 0]])
-    panels = WordPanels(INFO, ATTRIBUTES, 240)
-    pixels = _pixels(panels, TextWithDistributions(np.array([1, 2]), probabilities))
-    full = panels.bar_box(0, 0, 1.0, 0, 0)
-    height = full[3] - full[1]
-    for position in range(2):
-        drawn = (1, 2)[position]
+    lines = histogram_lines(TextWithDistributions(np.array([1, 2]), probabilities), INFO, ATTRIBUTES, 240)
+    assert [line.spans[0][0] for line in lines] == ["large", "red"]
+    for position, line in enumerate(lines):
+        assert line.bars is not None
+        height, pitch = line.bars.shape[0] - 1, line.bars.shape[1] // 5  # above the line that bars stand on
         for code, probability in enumerate(probabilities[position][:5]):
-            left, _, right, floor = panels.bar_box(position, code, float(probability), 0, 0)
-            column = pixels[floor - height : floor, (left + right) // 2]
-            filled = (column == hex_to_rgb(INK if code == drawn else category_colours(1)[0])).all(-1)
-            assert filled.sum() == round(height * probability)
-            assert filled[height - filled.sum() :].all()  # it stands on the line
+            column = line.bars[:height, code * pitch]
+            filled = (column == (hex_to_rgb(INK) if code == (1, 2)[position] else BLUE)).all(-1)
+            assert filled.sum() == round(height * probability) and filled[height - filled.sum() :].all()
             # Nothing but the band or the page above the bar: the band is there for the words of the position.
             expected = FAINT if code in ((0, 1), (2, 3, 4))[position] else "#ffffff"
             assert (column[~filled] == hex_to_rgb(expected)).all()
@@ -67,13 +56,10 @@ def test_each_bar_is_as_high_as_its_probability_and_the_drawn_word_is_black() ->
 
 def test_free_text_has_a_bar_for_no_word() -> None:
     free = Sentence(INFO.vocabulary, 2)
-    assert WordPanels(free, ATTRIBUTES, 240).bars == 6
-    assert WordPanels(INFO, ATTRIBUTES, 240).bars == 5
+    text = TextWithDistributions(np.array([1, 5]), np.full((2, 6), 1 / 6))
+    assert [line.spans[0][0] for line in histogram_lines(text, free, None, 240)] == ["large", "–"]
     assert vocabulary_note(INFO, ATTRIBUTES).startswith("Bars from left to right: small, large | red, blue, gray. Grey")
     assert vocabulary_note(free).startswith("Bars from left to right: small, large, red, blue, gray. Last: no word.")
-    _pixels(WordPanels(free, None, 240), TextWithDistributions(np.array([1, 5]), np.full((2, 6), 1 / 6)))
-    with pytest.raises(UsageError, match="use a smaller vocabulary"):
-        _pixels(WordPanels(INFO, ATTRIBUTES, 16), TextWithDistributions(np.array([1, 5]), np.full((2, 6), 1 / 6)))
 
 
 def test_entropy_is_in_bits() -> None:
@@ -116,17 +102,6 @@ def test_tables_refuse_what_does_not_fit() -> None:
         tile_table(
             [TileRow("", [[Tile(np.zeros((1, 8, 8)), text=TextWithDistributions(np.zeros(1, int), np.ones((1, 2))))]])]
         )
-
-
-def test_marked_words_wrap_within_their_width() -> None:
-    words = ["large", "red", "rubber", "cube", "left"]
-    lines = wrap_marked(words, [False, True, False, False, True], 18, 120)
-    assert [word for line in lines.lines for word, _ in line] == words
-    assert [mark for line in lines.lines for _, mark in line] == [False, True, False, False, True]
-    for line in lines.lines:
-        width = sum(load_font(18, mark).getlength(word + " ") for word, mark in line)
-        assert width <= 120 + load_font(18).getlength(" ") or len(line) == 1
-    assert wrap_marked([], [], 18, 120).height == 0
 
 
 def test_a_large_vocabulary_stands_as_words_under_pictures() -> None:

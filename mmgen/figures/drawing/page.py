@@ -1,18 +1,25 @@
-"""White pages of pictures with a title and a note: images as bytes, frames, margins."""
+"""White pages of pictures with words: images as bytes, frames, a title above and a note below.
+
+Pictures are enlarged by whole factors and placed exactly to the pixel, as :meth:`matplotlib.figure.Figure.figimage`
+does; matplotlib writes the words.
+"""
 
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageOps
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, clip
 from mmgen.core.memory import check_memory
-from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG
-from mmgen.figures.drawing.text import TextBlock, wrap_text
+from mmgen.core.parsing import strip_controls
+from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, hex_to_rgb, load_font, plain_text_labels
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import FilePath
 
@@ -21,19 +28,20 @@ __all__ = [
     "GAP",
     "MARGIN",
     "SENTENCE_TILE",
+    "SIZE",
     "TILE",
     "Box",
     "Grid",
-    "Sheet",
+    "Page",
+    "Text",
     "add_title_and_note",
-    "stack_below",
-    "darken_ground",
-    "enlarge",
-    "add_margins",
-    "lighten_dark_images",
-    "paste_framed",
-    "make_sheet",
     "convert_to_rgb",
+    "enlarge",
+    "lighten_dark_images",
+    "longest_word",
+    "pitch",
+    "stack_below",
+    "wrap_text",
 ]
 
 Box = tuple[int, int, int, int]
@@ -44,14 +52,45 @@ SENTENCE_TILE = 224
 """The same for images with whole sentences under them."""
 FRAME = 7
 """Width in pixels of the frame around each image: red if the classifier disagrees, else white with a hairline."""
+GAP = 10
+MARGIN = 24
+_NARROWEST = 640
+"""Pixels that a title needs beside even the smallest grid."""
+_MOST = 2**16
+"""Pixels along a side from which matplotlib renders nothing."""
+_MOST_LETTERS, _LONGEST = 10_000, 40
+"""Letters of a text, and of a word in it, at most."""
+SIZE = 17
+"""Type of captions and labels in pixels."""
+_ASCENT = 0.93
+"""Height of a line above its baseline, in units of the size of type."""
 _DARK = 0.5
 """Brightness, as a share of white, below which all pixels of a nearly black picture lie."""
 _GROUND = 0.12
 """Brightness of black, as a share of white, on a page with nearly black pictures."""
-GAP = 10
-MARGIN = 24
-NARROWEST = 640
-"""Pixels that a title needs beside even the smallest grid."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words in one line of a page.
+
+    Attributes:
+        words: The words.
+        left: Pixels to their left edge, or to their middle if ``centred``.
+        top: Pixels to their upper edge.
+        size: Size of type in pixels.
+        colour: ``#rrggbb``.
+        bold: Whether they are bold.
+        centred: Whether ``left`` is their middle.
+    """
+
+    words: str
+    left: float
+    top: float
+    size: int = SIZE
+    colour: str = INK
+    bold: bool = False
+    centred: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,17 +98,35 @@ class Grid:
     """Finished picture of a page, with the boxes of the images on it.
 
     Attributes:
-        image: The RGB image.
-        boxes: Box (left, top, right, bottom) of each image inside it, without frames, in drawing order.
+        canvas: The page without its words, uint8 [H, W, 3].
+        texts: The words.
+        boxes: Box (left, top, right, bottom) of each image, without frames: by blocks, rows and columns.
         remark: Explanation of a lighter background; "" if images are unchanged.
     """
 
-    image: Image.Image
-    boxes: list[Box]
+    canvas: np.ndarray
+    texts: Sequence[Text] = ()
+    boxes: Sequence[Box] = ()
     remark: str = ""
 
     def __repr__(self) -> str:
-        return f"<grid of {len(self.boxes)} images, {self.image.width} x {self.image.height} pixels>"
+        return f"<grid of {len(self.boxes)} images, {self.canvas.shape[1]} x {self.canvas.shape[0]} pixels>"
+
+    @cached_property
+    def image(self) -> Image.Image:
+        """The RGB image."""
+        height, width = self.canvas.shape[:2]
+        figure = Figure(figsize=((width + 0.01) / 72, (height + 0.01) / 72), dpi=72)  # a point is a pixel
+        figure.figimage(self.canvas)
+        for one in self.texts:
+            figure.text(
+                one.left, height - one.top - _ASCENT * one.size, one.words, transform=None, fontsize=one.size,
+                color=one.colour, fontweight="bold" if one.bold else "normal", ha="center" if one.centred else "left",
+            )  # fmt: skip
+        drawn = FigureCanvasAgg(figure)
+        with plain_text_labels(figure):
+            drawn.draw()
+        return Image.fromarray(np.asarray(drawn.buffer_rgba())).convert("RGB")
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -86,6 +143,29 @@ class Grid:
         maker.add_text("Software", MAKER)
         with atomic_path(Path(path)) as temporary:
             self.image.save(temporary, format="png", optimize=True, pnginfo=maker)
+
+
+def pitch(size: int) -> int:
+    """Return the pixels from one line to the next."""
+    return round(1.35 * size)
+
+
+def wrap_text(text: str, size: int, width: float, max_lines: int = _MOST_LETTERS, bold: bool = False) -> list[str]:
+    """Wrap text into lines of ``width`` pixels, cut after ``max_lines``; a wider word has a line of its own."""
+    lines: list[str] = []
+    font = load_font(size, bold)
+    for word in (clip(each, _LONGEST) for each in strip_controls(text[:_MOST_LETTERS]).split()):
+        if lines and font.getlength(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines if len(lines) <= max_lines else [*lines[: max_lines - 1], f"{lines[max_lines - 1]}…"]
+
+
+def longest_word(texts: Iterable[str], size: int) -> float:
+    """Return the width in pixels of the longest word."""
+    words = {clip(word, _LONGEST) for text in texts for word in strip_controls(text[:_MOST_LETTERS]).split()}
+    return max(map(load_font(size).getlength, words), default=0.0)
 
 
 def convert_to_rgb(images: np.ndarray) -> np.ndarray:
@@ -132,103 +212,71 @@ def lighten_dark_images(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray],
     return lighter, f"{remark}. Black is drawn as dark grey{'' if len(peaks) == 1 else ' in all'}."
 
 
-_NIGHT = (0x17, 0x19, 0x1C)
-"""Colour of a dark page."""
-_HUE_ROTATION = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
-"""Rotation of hues by 180 degrees at constant luminance (Filter Effects Module, W3C, ``hue-rotate``)."""
-
-
-def darken_ground(grid: Grid) -> Image.Image:
-    """Return the ground of a picture for a dark page: letters and frames light on dark, images left out.
-
-    Returns:
-        An RGBA image that is transparent where the picture has images.
-    """
-    inverted = (255.0 - np.asarray(grid.image, np.float32)) @ _HUE_ROTATION.T.astype(np.float32)
-    inverted = np.clip(inverted, 0, 255) / 255
-    lit = 255 * (1 - (1 - inverted) * (1 - np.array(_NIGHT, np.float32) / 255))  # the blend mode "screen"
-    pixels = np.concatenate([np.rint(lit), np.full((*lit.shape[:2], 1), 255)], -1).astype(np.uint8)
-    for left, top, right, bottom in grid.boxes:
-        pixels[top:bottom, left:right] = 0
-    return Image.fromarray(pixels)
-
-
 def enlarge(images: np.ndarray, tile: int = TILE) -> np.ndarray:
     """Enlarge images uint8 [n, H, W, 3] by a whole factor to a width of about ``tile`` pixels, with sharp pixels."""
     factor = max(1, round(tile / max(images.shape[1:3])))
     return images.repeat(factor, axis=1).repeat(factor, axis=2)
 
 
-def paste_framed(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool) -> None:
-    """Paste an image into its box on the page, with a red frame if ``wrong`` (misread), else with a hairline."""
-    draw = ImageDraw.Draw(canvas)
-    left, top, right, bottom = box
-    if wrong:
-        draw.rectangle((left - FRAME, top - FRAME, right + FRAME - 1, bottom + FRAME - 1), fill=WRONG)
-    else:
-        draw.rectangle((left - 1, top - 1, right, bottom), outline=RULE)
-    canvas.paste(Image.fromarray(pixels), (left, top))
+@dataclass
+class Page:
+    """What is placed on a page so far: arrays of pixels by their upper left corners, words, and boxes of pictures."""
 
+    pixels: list[tuple[np.ndarray, int, int]] = field(default_factory=list)
+    texts: list[Text] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
 
-@dataclass(frozen=True)
-class Sheet:
-    """White page for a picture, with a title above its content and a note below."""
+    def write(self, lines: Sequence[str], left: float, top: int, size: int, colour: str = INK, **style: bool) -> int:
+        """Write lines below each other, and return where the next one would be."""
+        for line in lines:
+            self.texts.append(Text(line, left, top, size, colour, **style))
+            top += pitch(size)
+        return top
 
-    width: int
-    height: int
-    title: TextBlock
-    note: TextBlock
-    canvas: Image.Image = field(init=False, repr=False)
+    def fill(self, colour: str, left: int, top: int, width: int, height: int) -> None:
+        """Fill a rectangle."""
+        self.pixels.append((np.full((height, width, 3), hex_to_rgb(colour), np.uint8), left, top))
 
-    def __post_init__(self) -> None:
-        below = GAP + 4 + self.note.height if self.note.lines else 0
-        size = self.width + 2 * MARGIN, self.top + self.height + below + MARGIN
+    def place(self, picture: np.ndarray, left: int, top: int, wrong: bool) -> None:
+        """Place a picture, with a red frame if ``wrong`` (misread), else with a hairline."""
+        height, width = picture.shape[:2]
+        edge = FRAME if wrong else 1
+        self.fill(WRONG if wrong else RULE, left - edge, top - edge, width + 2 * edge, height + 2 * edge)
+        self.pixels.append((picture, left, top))
+        self.boxes.append((left, top, left + width, top + height))
+
+    def finish(self, width: int, height: int, remark: str = "") -> Grid:
+        """Return the page of this size."""
         advice = "use a smaller --number, or a name that ends in .h5 where samples are written"
-        check_memory(3 * size[0] * size[1], f"a picture of {size[0]:,} x {size[1]:,} pixels", advice)
-        object.__setattr__(self, "canvas", Image.new("RGB", size, "white"))
-        draw = ImageDraw.Draw(self.canvas)
-        self.title.draw(draw, MARGIN, MARGIN - 4)
-        self.note.draw(draw, MARGIN, self.top + self.height + GAP + 4)
-
-    @property
-    def top(self) -> int:
-        """Height of margin and title above the content, in pixels."""
-        return MARGIN + self.title.height + (GAP if self.title.lines else 0)
-
-
-def make_sheet(width: int, height: int, title: str, note: str, remark: str = "") -> Sheet:
-    """Make a page with title and note for content of ``width`` by ``height`` pixels; a long title widens it."""
-    note = f"{note} {remark}".strip() if note else ""
-    wide = max(width, NARROWEST if title or note else 0)
-    return Sheet(
-        wide,
-        height,
-        TextBlock(wrap_text(title, 28, wide, bold=True), 28, INK, bold=True),
-        TextBlock(wrap_text(note, 20, wide), 20, MUTED),
-    )
-
-
-def add_margins(image: Image.Image) -> Grid:
-    """Put an image on a white page with margins."""
-    return Grid(ImageOps.expand(image, MARGIN, "white"), [])
+        if max(width, height) >= _MOST:
+            raise UsageError(
+                f"a picture of {width:,} x {height:,} pixels is too large, expected less than {_MOST:,}; {advice}"
+            )
+        check_memory(8 * width * height, f"a picture of {width:,} x {height:,} pixels", advice)
+        canvas = np.full((height, width, 3), 255, np.uint8)
+        for pixels, left, top in self.pixels:
+            canvas[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+        return Grid(canvas, self.texts, self.boxes, remark)
 
 
 def add_title_and_note(grid: Grid, title: str, note: str) -> Grid:
-    """Add a title above and a note below a picture, for a file of its own."""
-    inner = grid.image
-    page = make_sheet(inner.width - 2 * MARGIN, max(1, inner.height - 2 * MARGIN), title, note)
-    shift = page.top - MARGIN
-    canvas = page.canvas
-    canvas.paste(inner.crop((0, MARGIN, inner.width, inner.height - MARGIN)), (0, page.top))
-    boxes = [(left, top + shift, right, bottom + shift) for left, top, right, bottom in grid.boxes]
-    return Grid(canvas, boxes, grid.remark)
+    """Add a title above and a note below a picture; a long title widens it."""
+    height, width = grid.canvas.shape[:2]
+    wide = max(width, _NARROWEST + 2 * MARGIN if title or note else 0)
+    page = Page()
+    top = page.write(wrap_text(title, 26, wide - 2 * MARGIN, bold=True), MARGIN, MARGIN - 4, 26, bold=True)
+    shift = top + GAP - MARGIN if title else 0
+    bottom = page.write(wrap_text(note, 20, wide - 2 * MARGIN), MARGIN, shift + height - MARGIN + 2 * GAP, 20, MUTED)
+    page.pixels.append((grid.canvas, 0, shift))
+    page.texts += [replace(text, top=text.top + shift) for text in grid.texts]
+    page.boxes += [(left, above + shift, right, below + shift) for left, above, right, below in grid.boxes]
+    return page.finish(wide, bottom + MARGIN if note else shift + height, grid.remark)
 
 
 def stack_below(image: Image.Image, grid: Grid) -> Grid:
     """Stack an image above a grid."""
-    shift = MARGIN + image.height
-    canvas = Image.new("RGB", (max(image.width + 2 * MARGIN, grid.image.width), shift + grid.image.height), "white")
-    canvas.paste(image, (MARGIN, MARGIN))
-    canvas.paste(grid.image, (0, shift))
-    boxes = [(left, top + shift, right, bottom + shift) for left, top, right, bottom in grid.boxes]
-    return Grid(canvas, boxes, grid.remark)
+    page, shift = Page([(np.asarray(image), MARGIN, MARGIN)]), MARGIN + image.height
+    page.pixels.append((grid.canvas, 0, shift))
+    page.texts += [replace(text, top=text.top + shift) for text in grid.texts]
+    page.boxes += [(left, above + shift, right, below + shift) for left, above, right, below in grid.boxes]
+    return page.finish(max(image.width + 2 * MARGIN, grid.canvas.shape[1]), shift + grid.canvas.shape[0], grid.remark)

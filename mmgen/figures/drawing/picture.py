@@ -5,12 +5,14 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
+from PIL import ImageOps
 
 from mmgen.artifacts import atomic_path
 from mmgen.artifacts.pages import MAKER
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.page import Grid, add_margins, add_title_and_note, darken_ground
+from mmgen.figures.drawing.page import MARGIN, Grid, add_title_and_note
 from mmgen.figures.drawing.style import data_uri, plain_text_labels, render_figure
 
 __all__ = ["Picture", "check_ending"]
@@ -80,20 +82,11 @@ class Picture:
             return data_uri(self.drawn.image)
         return data_uri(render_figure(self.drawn), palette=True)
 
-    @cached_property
-    def night_uri(self) -> str:
-        """The white ground with its letters in dark colours, with holes for the images, as a PNG that a dark page lays
-        over the picture; "" for drawings, and for pictures without images.
-        """
-        if not isinstance(self.drawn, Grid) or not self.drawn.boxes:
-            return ""
-        return data_uri(darken_ground(self.drawn), palette=True)
-
     @property
     def width(self) -> int:
         """Width of the picture on a page, in CSS pixels; the PNG has more pixels, for sharp screens."""
         if isinstance(self.drawn, Grid):
-            return round(self.drawn.image.width / 2)
+            return round(self.drawn.canvas.shape[1] / 2)
         return round(96 * self.drawn.get_figwidth())
 
     def __repr__(self) -> str:
@@ -128,7 +121,9 @@ class Picture:
                 )
             return
         if ending == ".png":
-            grid = self.drawn if isinstance(self.drawn, Grid) else add_margins(render_figure(self.drawn))
+            grid = self.drawn
+            if isinstance(grid, Figure):
+                grid = Grid(np.asarray(ImageOps.expand(render_figure(grid), MARGIN, "white")))
             add_title_and_note(grid, self.title, self.full_caption).save(path)
             return
         assert isinstance(self.drawn, Figure)

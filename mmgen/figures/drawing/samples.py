@@ -1,20 +1,78 @@
-"""Pictures of draws for descriptions, as ``mmgen sample`` makes them."""
+"""Pictures of draws for descriptions: by one posterior, by several side by side, and from other pictures."""
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from mmgen.core.errors import UsageError
 from mmgen.descriptions import TextVocabulary, Vocabulary, format_caption, format_query
-from mmgen.figures.drawing.comparison import FRAMES, describe_classifier_input
+from mmgen.figures.drawing.blocks import Block, Column, picture_page
 from mmgen.figures.drawing.page import Grid
-from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, tile_table
-from mmgen.figures.drawing.views import translation_page, views_page
+from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, strip_blocks, tile_table
 from mmgen.generation.draws import Draws, format_share_correct, list_unrestricted_warnings
 from mmgen.generation.texts import split_words
 from mmgen.generation.translations import PairedExamples
 
-__all__ = ["sample_grid", "tiles_with_text", "translation_grid"]
+__all__ = [
+    "FRAMES",
+    "describe_classifier_input",
+    "draw_comparison",
+    "explain_red_frames",
+    "sample_grid",
+    "tiles_with_text",
+    "translation_grid",
+]
 
+FRAMES = "Red frame: the judge reads at least one of the given attributes differently."
 _ACROSS = 6
 """Largest number of images with texts in a row; fewer if all rows are then full."""
+
+
+def describe_classifier_input(reads_samples: bool | None) -> str:
+    """Describe for a caption the images that the attribute classifier reads; ``reads_samples`` is None if not known."""
+    if reads_samples is None:
+        return "sampled pixels if data are binary, else means"
+    return "sampled pixels, since the data are binary" if reads_samples else "means, since the data are not binary"
+
+
+def explain_red_frames(accuracy: dict[str, float] | None, reads_samples: bool | None = None) -> str:
+    """Explain red frames for a caption: the images that the attribute classifier reads, and its accuracy on real ones.
+
+    Args:
+        accuracy: The classifier's held-out accuracy in percent, by attribute; None without a classifier.
+        reads_samples: Whether it reads sampled pixels instead of means; None if unknown.
+    """
+    if accuracy is None:
+        return "Shown: means of p(image|z). No judge looked at these images."
+    mean = accuracy.get("mean")
+    itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
+    return (
+        f"{FRAMES} Shown: means of p(image|z). The judge{itself} looks at {describe_classifier_input(reads_samples)}."
+    )
+
+
+def draw_comparison(
+    draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, title: str = "", note: str = ""
+) -> Grid:
+    """Draw the pictures of several posteriors: a row for each description, a block of columns for each posterior.
+
+    Args:
+        draws: Names and draws of posteriors, all for the same descriptions.
+        labels: Text of each description.
+        title: Title of the picture.
+        note: Explanation below it.
+
+    Raises:
+        UsageError: The draws are of different descriptions.
+    """
+    codes = draws[0][1].descriptions.codes
+    if any(not np.array_equal(drawn.descriptions.codes, codes) for _, drawn in draws):
+        raise UsageError(
+            "got draws of different descriptions, "
+            "expected the same for each posterior; draw all for the same descriptions"
+        )
+    panels = [Panel(name, drawn.means, drawn.mismatches, format_share_correct(drawn)) for name, drawn in draws]
+    return image_table(panels, labels, title=title, note=note)
 
 
 def _content_name(draws: Draws, sampled: bool) -> str:
@@ -120,8 +178,7 @@ def sample_grid(
     note = _format_note(draws, what, accuracy, judged_samples)
     if draws.further:
         note = f"From {name}. {note} Pictures beside each other are of the same z."
-        title = words[0] if len(words) == 1 else ""
-        return views_page(draws, words, _format_texts(draws, text), sampled=sampled, title=title, note=note)
+        return _draw_views(draws, words, _format_texts(draws, text), sampled, note)
     if text is not None and draws.words is not None:
         return _grid_with_text(draws, words, text, vocabulary, sampled, f"From {name}. {note}")
     if len(words) > 1:
@@ -131,6 +188,17 @@ def sample_grid(
         remarks = [draws.describe_mismatch(0, number, vocabulary) for number in range(draws.means.shape[1])]
     wrong = None if draws.mismatches is None else draws.mismatches[0]
     return image_grid(images[0], wrong=wrong, remarks=remarks, title=words[0], note=f"From {name}. {note}")
+
+
+def _draw_views(draws: Draws, words: Sequence[str], texts: Sequence[Sequence[str]], sampled: bool, note: str) -> Grid:
+    """Draw pictures of all modalities from each z: a block for each description, a row for each z."""
+    blocks: list[Block] = []
+    for row, label in enumerate(words if len(words) > 1 else [""]):
+        pictures = {name: images[row] for name, images in draws.pictures(sampled).items()}
+        wrong = None if draws.mismatches is None else draws.mismatches[row]
+        count = len(draws.z[row]) if len(words) > 1 else 12
+        blocks += strip_blocks(pictures, texts[row] if texts else (), wrong=wrong, title=label, tallest=count)
+    return picture_page(blocks, title=words[0] if len(words) == 1 else "", note=note)
 
 
 def _format_texts(draws: Draws, text: TextVocabulary | None) -> list[list[str]]:
@@ -165,5 +233,12 @@ def translation_grid(
         f"On grey: the sources{together}. Drawn: {_content_name(draws, sampled)} at {number} of z from "
         f"{draws.posterior}.{truth} Seed {draws.seed}."
     )
+    given = [Column(examples.pictures[name], f"{name}\ngiven", is_source=True) for name in sources]
+    blocks: list[Block] = []
+    for name, images in draws.pictures(sampled).items():
+        columns = [Column(examples.pictures[name], f"{name}\ntruth")] if name in examples.pictures else []
+        columns += [Column(images[:, i], "" if i else f"{name}\ndrawn") for i in range(count)]
+        head = f"To {name}" if draws.further else ""
+        blocks.append(Block(head, [*given, *columns], () if blocks else examples.names))
     title = f"From {' + '.join(sources)} to {', '.join(draws.pictures())}"
-    return translation_page(examples, sources, draws, sampled=sampled, title=title, note=note)
+    return picture_page(blocks, title=title, note=note)

@@ -8,32 +8,28 @@ References:
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from PIL import ImageDraw
 
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import TextVocabulary, Vocabulary
-from mmgen.figures.drawing.layout import Block, CaptionPart, Column, ColumnGroup, block_table, fit_text
-from mmgen.figures.drawing.page import FRAME, GAP, SENTENCE_TILE, TILE, Grid, convert_to_rgb, enlarge
-from mmgen.figures.drawing.style import MUTED, WRONG, load_font
-from mmgen.figures.drawing.text import TextBlock, wrap_marked, wrap_text
-from mmgen.figures.drawing.words import NARROWEST, TextWithDistributions, WordPanels, has_histograms
+from mmgen.figures.drawing.blocks import Block, Column, Line, picture_page, text_lines
+from mmgen.figures.drawing.page import FRAME, SENTENCE_TILE, SIZE, TILE, Grid, longest_word, wrap_text
+from mmgen.figures.drawing.style import INK, MUTED, WRONG
+from mmgen.figures.drawing.words import NARROWEST, TextWithDistributions, has_histograms, histogram_lines
 
-__all__ = ["Panel", "Tile", "TileRow", "image_grid", "image_table", "tile_table"]
+__all__ = ["Panel", "Tile", "TileRow", "image_grid", "image_table", "strip_blocks", "tile_table"]
 
 _NO_IMAGES = "got no images to show, expected at least one"
+_TALLEST = 12
+"""Most examples below each other in a block of examples of several modalities."""
 
 
-def _row_order(block: int, row: int, column: int) -> tuple[int, int, int]:
-    return block, row, column
-
-
-def _framed_width(image: np.ndarray, tile: int) -> int:
+def _picture_width(image: np.ndarray, tile: int) -> int:
     """Return the width that an image [C, H, W] takes on a page with its frame, in pixels."""
-    return int(enlarge(convert_to_rgb(image[None]), tile).shape[2]) + 2 * FRAME
+    return image.shape[-1] * max(1, round(tile / max(image.shape[-2:]))) + 2 * FRAME
 
 
 def _check_wrong_mask(wrong: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
@@ -49,21 +45,6 @@ def _default_columns(count: int) -> int:
     best = math.sqrt(2 * count)
     full = [n for n in range(1, count + 1) if count % n == 0 and 0.65 * best <= n <= 1.6 * best]
     return min(full, key=lambda n: abs(n - best)) if full else math.ceil(best)
-
-
-def _wrap_captions(captions: Sequence[str], remarks: Sequence[str], width: int) -> list[tuple[TextBlock, TextBlock]]:
-    """Wrap captions and the red remarks under them, in smaller type if long words need it and stay readable."""
-    words = {word for text in (*captions, *remarks) for word in text.split()}
-    size = 17
-    while size > 13 and any(load_font(size).getlength(word) > width for word in words):
-        size -= 1
-    return [
-        (
-            TextBlock(wrap_text(caption, size, width, max_lines=4), size, MUTED),
-            TextBlock(wrap_text(remark, size, width, max_lines=3), size, WRONG),
-        )
-        for caption, remark in zip(captions, remarks, strict=True)
-    ]
 
 
 def image_grid(
@@ -99,20 +80,24 @@ def image_grid(
         if texts is not None and len(texts) != count:
             raise UsageError(f"got {len(texts)} {what}, expected {count}, one for each image")
     verdicts = _check_wrong_mask(wrong, (count,))
-    words = _wrap_captions(captions or [""] * count, remarks or [""] * count, _framed_width(images[0], tile))
+    width = max(_picture_width(images[0], tile), longest_word([*(captions or ()), *(remarks or ())], SIZE))
+    lines = [
+        [*text_lines(caption, width, max_lines=4), *text_lines(remark, width, WRONG, 3)]
+        for caption, remark in zip(captions or [""] * count, remarks or [""] * count, strict=True)
+    ]
     across = min(count, columns or _default_columns(count))
-    rows = math.ceil(count / across)
+    every = math.ceil(count / across) * across
 
     def column(start: int) -> Column:
-        own = range(start, rows * across, across)
+        own = range(start, every, across)
         return Column(
             [images[i] if i < count else None for i in own],
             wrong=np.array([i < count and verdicts[i] for i in own]),
-            words=[words[i] if i < count else () for i in own],
+            captions=[lines[i] if i < count else () for i in own],
+            width=math.ceil(width),
         )
 
-    block = Block("", [ColumnGroup("", [column(start) for start in range(across)])], gap=GAP)
-    return block_table([block], title=title, note=note, tile=tile, order=_row_order)
+    return picture_page([Block("", [*map(column, range(across))])], title=title, note=note, tile=tile)
 
 
 @dataclass(frozen=True)
@@ -161,9 +146,8 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
             Column([image if there else None for image, there in zip(images, places, strict=True)], wrong=marks)
             for images, places, marks in zip(panel.images.swapaxes(0, 1), shown.T, verdicts.T, strict=True)
         ]
-        labels = () if blocks else row_labels
-        blocks.append(Block(panel.title, [ColumnGroup("", columns)], labels, panel.subtitle, gap=GAP, type_size=22))
-    return block_table(blocks, title=title, note=note, widest=math.inf, order=_row_order)
+        blocks.append(Block(panel.title, columns, () if blocks else row_labels, panel.subtitle))
+    return picture_page(blocks, title=title, note=note, widest=math.inf)
 
 
 @dataclass(frozen=True)
@@ -200,19 +184,12 @@ class TileRow:
     blocks: Sequence[Sequence[Tile]]
 
 
-@dataclass(frozen=True)
-class _Histograms:
-    """Histograms of words under a picture, as a part of its caption."""
-
-    panels: WordPanels
-    text: TextWithDistributions
-
-    @property
-    def height(self) -> int:
-        return self.panels.height
-
-    def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
-        self.panels.draw(canvas, self.text, left, top)
+def _marked_lines(words: Sequence[str], marked: Sequence[bool], width: int) -> list[Line]:
+    """Wrap words, of which the marked ones are bold and dark, into lines of about ``width`` pixels."""
+    bold = iter(marked or [False] * len(words))
+    joined = " ".join("_".join(word.split()) for word in words)
+    lines = [line.split(" ") for line in wrap_text(joined, SIZE, width, bold=any(marked))]
+    return [Line([(word, INK, True) if next(bold, False) else (word, MUTED, False) for word in line]) for line in lines]
 
 
 def tile_table(
@@ -234,9 +211,6 @@ def tile_table(
         title: Title of the picture.
         note: Explanation below it.
 
-    Returns:
-        The grid; its boxes run over rows, then blocks, then tiles.
-
     Raises:
         UsageError: There are no tiles, or rows do not match.
     """
@@ -248,36 +222,59 @@ def tile_table(
         if len(lengths) != len(shape) or any(n > most for n, most in zip(lengths, shape, strict=True)):
             raise UsageError(f"got a row of {lengths} images, expected at most {shape}, as in the first row")
     first = next(tile for block in rows[0].blocks for tile in block)
-    width = max(_framed_width(first.image, SENTENCE_TILE), NARROWEST)
+    width = max(_picture_width(first.image, SENTENCE_TILE), NARROWEST)
 
-    def words(tile: Tile) -> list[CaptionPart]:
-        caption = wrap_marked(tile.caption, tile.marked or [False] * len(tile.caption), 18, width)
-        under: list[CaptionPart] = [caption, fit_text(tile.remark, 18, width, WRONG)]
-        if tile.text is None:
-            return under
-        if info is None:
-            raise UsageError("got tiles with texts, but no vocabulary; give the vocabulary as info")
-        if not has_histograms(info, attributes):
-            drawn = [info.vocabulary[int(code)] for code in tile.text.tokens if code < len(info.vocabulary)]
-            return [wrap_marked(drawn, [False] * len(drawn), 18, width), under[1]]
-        return [*under, _Histograms(WordPanels(info, attributes, width), tile.text)]
+    def captions(tile: Tile) -> list[Line]:
+        words, lines = tile.caption, []
+        if tile.text is not None:
+            if info is None:
+                raise UsageError("got tiles with texts, but no vocabulary; give the vocabulary as info")
+            if has_histograms(info, attributes):
+                lines = histogram_lines(tile.text, info, attributes, width)
+            else:
+                words = [info.vocabulary[int(code)] for code in tile.text.tokens if code < len(info.vocabulary)]
+        return [*_marked_lines(words, tile.marked, width), *text_lines(tile.remark, width, WRONG), *lines]
 
     def column(number: int, place: int) -> Column:
         tiles = [row.blocks[number][place] if place < len(row.blocks[number]) else None for row in rows]
         return Column(
             [None if tile is None else tile.image for tile in tiles],
             wrong=np.array([tile is not None and tile.wrong for tile in tiles]),
-            words=[words(tile) if tile else () for tile in tiles],
-            min_width=width,
+            captions=[captions(tile) if tile else () for tile in tiles],
+            width=width,
+            centred=False,
         )
 
     blocks = []
     for number, count in enumerate(shape):
         head, subtitle = heads[number] if number < len(heads) else ("", "")
-        groups = [ColumnGroup("", [column(number, place) for place in range(count)])]
         labels = () if number else [row.label for row in rows]
-        blocks.append(Block(head, groups, labels, subtitle, gap=2 * GAP, type_size=22))
-    return block_table(
-        blocks, title=title, note=note, tile=SENTENCE_TILE, widest=math.inf, gap=3 * GAP, ruled=True,
-        order=lambda block, row, column: (row, block, column),
-    )  # fmt: skip
+        blocks.append(Block(head, [column(number, place) for place in range(count)], labels, subtitle))
+    return picture_page(blocks, title=title, note=note, tile=SENTENCE_TILE, widest=math.inf)
+
+
+def strip_blocks(
+    pictures: Mapping[str, np.ndarray],
+    labels: Sequence[str] = (),
+    *,
+    wrong: np.ndarray | None = None,
+    title: str = "",
+    tallest: int = _TALLEST,
+) -> list[Block]:
+    """Arrange the pictures of each example side by side, in columns with the names of their modalities.
+
+    Args:
+        pictures: Pictures [n, C, H, W] of the same examples, by modality.
+        labels: Text to the left of each example; none by default.
+        wrong: Whether the classifier disagrees with the first picture, bool [n].
+        title: Title of the first block.
+        tallest: Most examples in a block; further ones stand beside them.
+    """
+    columns = [Column(images, name) for name, images in pictures.items()]
+    columns[0] = replace(columns[0], wrong=wrong)
+
+    def part(column: Column, rows: slice) -> Column:
+        return replace(column, images=column.images[rows], wrong=None if column.wrong is None else column.wrong[rows])
+
+    parts = [slice(start, start + tallest) for start in range(0, len(columns[0].images), tallest)]
+    return [Block("" if rows.start else title, [part(each, rows) for each in columns], labels[rows]) for rows in parts]

@@ -7,27 +7,26 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from PIL import ImageDraw
 
-from mmgen.core.errors import UsageError
 from mmgen.core.parsing import printable
 from mmgen.descriptions import TextVocabulary, Vocabulary
-from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colours, load_font
+from mmgen.figures.drawing.blocks import Line
+from mmgen.figures.drawing.page import SIZE
+from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colours, hex_to_rgb, load_font
 from mmgen.generation.texts import DecodedTexts
 
 __all__ = [
     "NARROWEST",
     "TextWithDistributions",
-    "WordPanels",
     "mean_entropies",
     "word_entropies",
     "slot_words",
     "pair_with_distributions",
     "explain_words",
     "has_histograms",
+    "histogram_lines",
     "vocabulary_note",
 ]
 
@@ -35,11 +34,8 @@ NARROWEST = 276
 """Minimal width of word histograms in pixels."""
 _HISTOGRAM_NOTE = "Under a picture: for each position of the text p(word | z, words before), black for the word drawn."
 
-_PITCH = 27
-"""Pixels from one panel to the next; pages show half of that."""
 _HEIGHT = 22
 _NARROWEST_BAR = 2
-_TYPE = 17
 _BAR = category_colours(1)[0]
 
 
@@ -90,8 +86,7 @@ def vocabulary_note(info: TextVocabulary, attributes: Vocabulary | None = None) 
 
 def has_histograms(info: TextVocabulary, attributes: Vocabulary | None = None) -> bool:
     """Return whether a histogram of the vocabulary fits under a picture; else the drawn words stand there."""
-    panels = WordPanels(info, attributes, NARROWEST)
-    return (NARROWEST - panels.label_width) // panels.bars >= _NARROWEST_BAR
+    return (NARROWEST - _word_width(info, NARROWEST)) // _number_of_bars(info, attributes) >= _NARROWEST_BAR
 
 
 def explain_words(info: TextVocabulary, attributes: Vocabulary | None = None) -> str:
@@ -101,76 +96,43 @@ def explain_words(info: TextVocabulary, attributes: Vocabulary | None = None) ->
     return f"Under a picture: the words drawn, without histograms of the {len(info.vocabulary):,} words."
 
 
-@dataclass(frozen=True)
-class WordPanels:
-    """Layout of a column of small histograms, one for each position of a text, with the drawn word on the left.
+def _word_width(info: TextVocabulary, width: int) -> int:
+    """Return the pixels that drawn words take to the left of the bars."""
+    longest = max(round(load_font(SIZE).getlength(word)) for word in info.vocabulary)
+    return min(longest + 10, round(0.45 * width))
 
-    Attributes:
+
+def _number_of_bars(info: TextVocabulary, attributes: Vocabulary | None) -> int:
+    """Return the number of bars of a histogram: one for each word, and for free text one for "no word"."""
+    return len(info.vocabulary) + (not slot_words(info, attributes))
+
+
+def histogram_lines(
+    text: TextWithDistributions, info: TextVocabulary, attributes: Vocabulary | None, width: int
+) -> list[Line]:
+    """Draw a histogram for each position of a text, with the drawn word on its left.
+
+    Args:
+        text: The drawn words and their distributions.
         info: The vocabulary.
         attributes: Attributes that the positions spell; None for free text.
-        width: Width in pixels.
+        width: Width of words and bars in pixels.
     """
-
-    info: TextVocabulary
-    attributes: Vocabulary | None
-    width: int
-
-    @property
-    def height(self) -> int:
-        """Height of all histograms together in pixels."""
-        return _PITCH * self.info.length
-
-    @cached_property
-    def bars(self) -> int:
-        """Number of bars of a histogram: one for each word, and for free text one for "no word"."""
-        return len(self.info.vocabulary) + (not slot_words(self.info, self.attributes))
-
-    @cached_property
-    def label_width(self) -> int:
-        """Width of the drawn words on the left of the bars, in pixels."""
-        longest = max(round(load_font(_TYPE).getlength(word)) for word in self.info.vocabulary)
-        return min(longest + 10, round(0.45 * self.width))
-
-    @cached_property
-    def bar_pitch(self) -> int:
-        """Distance from one bar to the next, in pixels.
-
-        Raises:
-            UsageError: The vocabulary does not fit into the width.
-        """
-        pitch = (self.width - self.label_width) // self.bars
-        if pitch < _NARROWEST_BAR:
-            raise UsageError(
-                f"a histogram of {self.bars} words does not fit into {self.width} pixels; use a smaller vocabulary"
-            )
-        return pitch
-
-    def bar_box(self, position: int, code: int, probability: float, left: int, top: int) -> tuple[int, int, int, int]:
-        """Return the box (left, top, right, bottom; the last two excluded) of a bar, with the panels at (left, top)."""
-        floor = top + position * _PITCH + _HEIGHT
-        x = left + self.label_width + code * self.bar_pitch
-        return x, floor - round(_HEIGHT * probability), x + max(1, self.bar_pitch - 1), floor
-
-    def draw(self, canvas: ImageDraw.ImageDraw, text: TextWithDistributions, left: int, top: int) -> None:
-        """Draw the histograms of a text with their upper left corner at (left, top)."""
-        letters, pitch = load_font(_TYPE), self.bar_pitch
-        kinds = slot_words(self.info, self.attributes)
-        for position in range(self.info.length):
-            base = top + position * _PITCH + _HEIGHT
-            drawn = int(text.tokens[position])
-            word = printable(self.info.vocabulary[drawn], 100) if drawn < len(self.info.vocabulary) else "–"
-            while len(word) > 2 and letters.getlength(word) > self.label_width - 4:
-                word = word[:-2] + "…"
-            canvas.text((left, base - _TYPE - 3), word, font=letters, fill=INK if drawn != self.bars else MUTED)
-            for code in kinds[position] if kinds else []:
-                x, _, right, _ = self.bar_box(position, code, 1.0, left, top)
-                canvas.rectangle((x, base - _HEIGHT, right, base - 1), fill=FAINT)
-            start = left + self.label_width
-            canvas.line((start, base, start + self.bars * pitch, base), fill=RULE)
-            for code, probability in enumerate(text.probabilities[position][: self.bars]):
-                x, y, right, floor = self.bar_box(position, code, float(np.clip(probability, 0, 1)), left, top)
-                if y < floor:
-                    canvas.rectangle((x, y, right - 1, floor - 1), fill=INK if code == drawn else _BAR)
+    left, bars, kinds = _word_width(info, width), _number_of_bars(info, attributes), slot_words(info, attributes)
+    pitch, lines = (width - left) // bars, []
+    for position, drawn in enumerate(int(code) for code in text.tokens):
+        pixels = np.full((_HEIGHT, bars * pitch, 3), 255, np.uint8)
+        for code in kinds[position] if kinds else []:
+            pixels[:, code * pitch : (code + 1) * pitch - 1] = hex_to_rgb(FAINT)
+        pixels[-1] = hex_to_rgb(RULE)
+        for code, probability in enumerate(np.clip(text.probabilities[position][:bars], 0, 1)):
+            high = round((_HEIGHT - 1) * float(probability))
+            colour = hex_to_rgb(INK if code == drawn else _BAR)
+            pixels[_HEIGHT - 1 - high : -1, code * pitch : (code + 1) * pitch - 1] = colour
+        word = printable(info.vocabulary[drawn], 100) if drawn < len(info.vocabulary) else "–"
+        word = word[: left // 7]
+        lines.append(Line([(word, INK if drawn != bars else MUTED, False)], pixels, left))
+    return lines
 
 
 def mean_entropies(texts: Sequence[TextWithDistributions]) -> np.ndarray:

@@ -23,7 +23,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
 from mmgen.core.version import __version__
-from mmgen.figures.drawing.comparison import explain_red_frames
+from mmgen.figures.drawing.samples import explain_red_frames
 from mmgen.figures.explore.choices import OPEN, DescriptionChoices, choose_descriptions
 from mmgen.figures.explore.content import PageContent, PageSection, page_values
 from mmgen.figures.explore.density import compute_belief

@@ -13,7 +13,7 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from mmgen.figures.drawing.layout import Block, Column, ColumnGroup, block_table
+from mmgen.figures.drawing.blocks import Block, Column, picture_page
 from mmgen.figures.drawing.page import TILE, Grid, convert_to_rgb, enlarge
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import category_colours
@@ -55,19 +55,13 @@ class _Strip:
             state = self.steps[step]
             canvas = _frame_boxes(state.pictures.float().cpu().numpy(), state.written, _WRITTEN)
             columns.append(Column(canvas, f"step {step + 1}"))
-        groups = [ColumnGroup("", columns)]
         if self.pictures is not None:
             read = self.steps[shown[-1]].read if len(shown) == 1 else None
-            pictures = [ColumnGroup("", [Column(_frame_boxes(self.pictures, read, _READ), "picture", is_source=True)])]
+            columns.insert(0, Column(_frame_boxes(self.pictures, read, _READ), "picture", is_source=True))
             if len(shown) > 1 and self.steps[0].read is not None:
                 looks = [_frame_boxes(self.pictures, self.steps[step].read, _READ) for step in shown]
-                groups.append(
-                    ColumnGroup(
-                        "", [Column(each, f"reads {step + 1}") for step, each in zip(shown, looks, strict=True)]
-                    )
-                )
-            groups = [*pictures, *groups]
-        return Block(self.title, groups, self.labels, gap=4)
+                columns += [Column(each, f"reads {step + 1}") for step, each in zip(shown, looks, strict=True)]
+        return Block(self.title, columns, self.labels)
 
 
 def _frame_boxes(pictures: np.ndarray, boxes: Tensor | None, colour: str) -> np.ndarray:
@@ -119,7 +113,7 @@ def _strips_of_examples(session: Session, rows: Sequence[int], count: int) -> li
 
 
 def _draw_blocks(strips: Sequence[_Strip], shown: Sequence[int]) -> Grid:
-    return block_table([strip.block(shown) for strip in strips])
+    return picture_page([strip.block(shown) for strip in strips])
 
 
 @accepts("descriptions", "number", "rows", animated=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import format_query
-from mmgen.figures.drawing.comparison import draw_hierarchy as hierarchy_grid
 from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.samples import draw_comparison
 from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
 from mmgen.figures.session import Session, draw_from_sources, images_per_row, name_blocks
 from mmgen.generation.concepts import abstraction_levels
@@ -33,7 +33,7 @@ def draw_abstraction(session: Session, concepts: Descriptions | None = None) -> 
     levels = abstraction_levels(concept)[max(0, known - 6) :]
     count = images_per_row(sources)
     draws = draw_from_sources(session, Descriptions(levels), count, sources)
-    grid = hierarchy_grid(draws, info)
+    grid = draw_comparison(draws, [format_query(row, info) for row in draws[0][1].descriptions.codes])
     caption = (
         f"From abstract (top) to {format_query(levels[-1], info)} (bottom): attributes are dropped one by one, and "
         f"unspecified ones should vary. {count} images a row from each of: {name_blocks(draws)}."

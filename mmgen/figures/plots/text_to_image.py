@@ -8,9 +8,8 @@ References:
 from collections.abc import Sequence
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.comparison import explain_red_frames
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.samples import tiles_with_text
+from mmgen.figures.drawing.samples import explain_red_frames, tiles_with_text
 from mmgen.figures.drawing.tables import TileRow, tile_table
 from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
 from mmgen.figures.session import Session, draw_pictures

@@ -7,7 +7,7 @@ References:
 from collections.abc import Sequence
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.layout import Block, Column, ColumnGroup, block_table
+from mmgen.figures.drawing.blocks import Block, Column, picture_page
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session
@@ -42,7 +42,7 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
         )
     shown = read_paired_examples(model, dataset_path_of(session), options.number or _ROWS, session.seed)
     found = [translate(model, shown, sources, targets) for sources, targets in translations]
-    grid = block_table([_build_block(shown, translation) for translation in found])
+    grid = picture_page([_build_block(shown, translation) for translation in found])
     note = (
         f"Rows: {len(shown)} test examples, drawn at random. On grey: the sources. Drawn: the mean of "
         "p(drawn picture | z), z being the mean of q(z | given picture) and nothing else known; beside it the true "
@@ -53,12 +53,9 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
 
 def _build_block(examples: PairedExamples, translation: Translation) -> Block:
     """Make the block of a translation: source pictures, then drawn and true pictures of each target."""
-    given = [
-        ColumnGroup(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in translation.sources
-    ]
-    drawn = [
-        ColumnGroup(name, [Column(images, "drawn"), Column(examples.pictures[name], "truth")])
-        for name, images in translation.drawn.items()
-    ]
+    given = [Column(examples.pictures[name], f"{name}\ngiven", is_source=True) for name in translation.sources]
+    drawn = []
+    for name, images in translation.drawn.items():
+        drawn += [Column(images, f"{name}\ndrawn"), Column(examples.pictures[name], "truth")]
     to = next(iter(translation.drawn)) if len(translation.drawn) == 1 else "each"
     return Block(f"From {translation.name} to {to}", [*given, *drawn])

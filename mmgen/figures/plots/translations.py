@@ -7,19 +7,17 @@ References:
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
-from PIL import Image, ImageDraw
 
 from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError, format_unknown_name
-from mmgen.core.memory import check_memory
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation.languages import draws_given, languages, source_languages
-from mmgen.figures.drawing.page import MARGIN, Grid
+from mmgen.figures.drawing.page import MARGIN, Grid, Text, wrap_text
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import INK, MUTED, RULE
-from mmgen.figures.drawing.text import TextBlock, wrap_text
+from mmgen.figures.drawing.style import MUTED
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session, Source
 from mmgen.generation.images import random_test_rows
@@ -31,7 +29,7 @@ __all__ = ["translations"]
 _SENTENCES = 5
 _DRAWS = 50
 """Draws of z whose mean is decoded."""
-_WIDTH, _LABEL, _SIZE = 1500, 300, 22  # pixels
+_WIDTH, _LABEL, _SIZE, _PITCH = 1500, 300, 22, 30  # pixels
 
 Line = tuple[str, str, bool]
 """Label, sentence and whether it is the data's own."""
@@ -126,28 +124,19 @@ def _words(described: object, codes: torch.Tensor) -> list[str]:
 
 def _draw_blocks(blocks: list[tuple[str, list[list[Line]]]]) -> Grid:
     """Draw headings with examples below, each a table of labels and sentences."""
-    placed: list[tuple[TextBlock, int, int]] = []
-    rules, top = [], MARGIN
+    texts: list[Text] = []
+    top = MARGIN
     for heading, examples in blocks:
-        title = TextBlock(wrap_text(heading, _SIZE + 2, _WIDTH, bold=True), _SIZE + 2, bold=True)
-        placed.append((title, MARGIN, top))
-        top += title.height + 8
+        texts.append(Text(heading, MARGIN, top, _SIZE + 2, bold=True))
+        top += 2 * _PITCH
         for lines in examples:
             for label, sentence, is_true in lines:
-                name = TextBlock(wrap_text(label, _SIZE, _LABEL - 20), _SIZE, MUTED)
-                words = TextBlock(wrap_text(sentence or "(no words)", _SIZE, _WIDTH - _LABEL), _SIZE, INK, is_true)
-                placed += [(name, MARGIN, top), (words, MARGIN + _LABEL, top)]
-                top += max(name.height, words.height)
-            top += 8
-            rules.append(top)
-            top += 8
-        top += 12
-    size = (_WIDTH + 2 * MARGIN, top + MARGIN)
-    check_memory(3 * size[0] * size[1], f"a picture of {size[0]:,} x {size[1]:,} pixels", "use a smaller --number")
-    canvas = Image.new("RGB", size, "white")
-    draw = ImageDraw.Draw(canvas)
-    for y in rules:
-        draw.line((MARGIN, y, MARGIN + _WIDTH, y), fill=RULE)
-    for block, left, y in placed:
-        block.draw(draw, left, y)
-    return Grid(canvas, [])
+                names = wrap_text(label, _SIZE, _LABEL - 20)
+                words = wrap_text(sentence or "(no words)", _SIZE, _WIDTH - _LABEL)
+                texts += [Text(one, MARGIN, top + _PITCH * row, _SIZE, MUTED) for row, one in enumerate(names)]
+                texts += [
+                    Text(one, MARGIN + _LABEL, top + _PITCH * row, _SIZE, bold=is_true) for row, one in enumerate(words)
+                ]
+                top += _PITCH * max(len(names), len(words))
+            top += _PITCH
+    return Grid(np.full((top, _WIDTH + 2 * MARGIN, 3), 255, np.uint8), texts)

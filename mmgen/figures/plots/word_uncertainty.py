@@ -113,7 +113,7 @@ def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Pictu
         ]
         rows.append(TileRow(f"Decoded from {name}", [tiles[:count]]))
     grid = tile_table(rows, info=text, attributes=first.model.attributes)
-    chart = render_figure(draw_entropy_chart(names, bits, text, max(960, grid.image.width - 2 * MARGIN)))
+    chart = render_figure(draw_entropy_chart(names, bits, text, max(960, grid.canvas.shape[1] - 2 * MARGIN)))
     note = (
         f"Entropies are means over {len(shown.images):,} validation images, one z and one text each; one bit is the "
         f"doubt between two equally likely words. {explain_words(text, first.model.attributes)} "

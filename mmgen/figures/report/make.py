@@ -241,7 +241,7 @@ def make_report(
                     report_files.notices.append(f"{run['name']}: {error}.")
                 for picture in run[stage]:  # packed now, so that progress tells the truth
                     if isinstance(picture, Picture):
-                        _ = picture.uri, picture.night_uri
+                        _ = picture.uri
                 done += 1
                 yield Progress(done)
             runs.append(run)

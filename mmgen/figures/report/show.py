@@ -12,10 +12,10 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.descriptions import format_caption, format_values
-from mmgen.figures.drawing.comparison import explain_red_frames
+from mmgen.figures.drawing.blocks import picture_page
 from mmgen.figures.drawing.page import SENTENCE_TILE, TILE, Grid
-from mmgen.figures.drawing.tables import image_grid
-from mmgen.figures.drawing.views import strip_page
+from mmgen.figures.drawing.samples import explain_red_frames
+from mmgen.figures.drawing.tables import image_grid, strip_blocks
 from mmgen.generation.classifiers import classify_images, format_mismatches, has_mismatch
 from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
@@ -70,7 +70,7 @@ def _draw_examples(
 ) -> Grid:
     """Draw examples with captions: below the picture, or on the left if examples have several kinds of pictures."""
     if len(pictures) > 1:
-        return strip_page(pictures, captions or (), wrong=wrong, title=title, note=note)
+        return picture_page(strip_blocks(pictures, captions or (), wrong=wrong), title=title, note=note)
     images = next(iter(pictures.values()))
     return image_grid(images, captions=captions, wrong=wrong, title=title, note=note, tile=tile)
 

@@ -11,7 +11,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
-from mmgen.figures.drawing.comparison import explain_red_frames
+from mmgen.figures.drawing.samples import explain_red_frames
 from mmgen.figures.session.report_files import ModelFiles
 from mmgen.generation.classifiers import check_classifier, classifier_reads_samples
 from mmgen.generation.concepts import choose_concepts
