@@ -8,7 +8,7 @@ import pytest
 
 from mmgen.core.errors import ArtifactError
 from mmgen.figures.drawing.style import render_figure
-from mmgen.figures.report.curves import TrainingLog, draw_learning_curves, draw_term_curves, explain_cut_off, read_log
+from mmgen.figures.report.curves import TrainingLog, draw_learning_curves, draw_term_curves, read_log
 
 
 def _write(path: Path, records: list[object], tail: str = "") -> Path:
@@ -89,13 +89,3 @@ def test_a_steep_start_does_not_flatten_the_rest() -> None:
     figure = draw_learning_curves([TrainingLog("run", steps, steps * 0.1, bound)])
     low, high = figure.axes[0].get_ylim()
     assert -110 < low < -95 and high < -80
-
-
-def test_what_is_cut_off_is_said() -> None:
-    """A run that starts at -1,000 and stays at about -10: the first steps are below the picture."""
-    steps = np.arange(1, 101)
-    bound = np.where(steps <= 3, -1000.0, -10.0 - steps % 2)
-    said = explain_cut_off([TrainingLog("a", steps, steps * 1.0, bound)])
-    assert "down to -1,000, are of steps up to 4" in said or "down to -1,000, are of steps up to 3" in said
-    assert explain_cut_off([TrainingLog("a", steps, steps * 1.0, np.full(100, -10.0))]) == ""
-    assert explain_cut_off([]) == ""

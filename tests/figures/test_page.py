@@ -22,8 +22,6 @@ from mmgen.figures.plots._base import Plot
 from mmgen.figures.report.context import _curve_quantity, _round_numbers
 from mmgen.figures.report.curves import TrainingLog, draw_learning_curves, draw_term_curves
 from mmgen.figures.report.make import make_report
-from mmgen.figures.report.pictures import TileSheet
-from mmgen.figures.report.words import PageTile
 
 
 class Elements(HTMLParser):
@@ -58,22 +56,16 @@ def test_tables_can_be_read_by_ear_and_reached_by_keyboard(source: str) -> None:
 
 
 def test_alternative_texts_are_short_and_say_where_the_rest_is(source: str) -> None:
-    # A tile has its words beside it, and no others; a figure has its caption below it.
-    tiles = re.findall(r'<li[^>]*><img[^>]* alt="([^"]*)"><span>[^<]', source)
-    strips = re.findall(r'<p class="label"[^>]*>[^<]+</p><div class="strip"[^>]*>(.*?)</div>', source)
-    in_strips = [each["alt"] for strip in strips for each in Elements(strip).of("img")]
-    assert tiles and in_strips and not any([*tiles, *in_strips])
-    figures = [each["alt"] or "" for each in Elements(source).of("img") if each.get("width")]
-    assert len(figures) > 5 and all(0 < len(text) < 90 and "described below" in text for text in figures)
-    assert len(figures) + len(tiles) + len(in_strips) == len(Elements(source).of("img"))
+    pictures = [each["alt"] or "" for each in Elements(source).of("img")]
+    assert len(pictures) > 5 and all(0 < len(text) < 90 and "described below" in text for text in pictures)
 
 
 def test_the_page_opens_with_pictures_then_numbers_then_advice(source: str) -> None:
     sections = [each.get("id") for each in Elements(source).of("section")]
     assert sections[:4] == ["pictures", "findings", "scores", "samples"]
-    heads = re.findall(r'<p class="head"[^>]*><strong>([^<]+)</strong> <span class="small">([^<]+)</span>', source)
-    assert [plain for plain, _ in heads] == ["Where real pictures lie", "What the model believes"], "the best first"
-    assert [title.partition(":")[0] for _, title in heads] == ["q_agg", "q_true(w = 1), exact"]
+    assert source.index("Where real pictures lie (q_agg") < source.index(
+        "What the model believes (q_true(w = 1), exact"
+    )
 
 
 def test_what_frames_mean_is_said_once_in_a_section(source: str) -> None:
@@ -151,15 +143,8 @@ def test_drawings_in_lines_are_turned_on_a_dark_page_and_those_whose_colours_are
     grid = image_grid(np.ones((1, 1, 8, 8), np.float32))
     found = [Picture("t", "c", photo), Picture("t", "c", lines, telling=True), Picture("t", "c", grid)]
     assert {picture.ground for picture in found} == {"paper"}
-    assert {each.get("class") for each in Elements(source).of("img")} == {"lines", "paper", "wrong", None}
+    assert {each.get("class") for each in Elements(source).of("img")} == {"lines", "paper"}
     assert re.search(r"img\.lines \{ filter: invert", source) and "img.paper { filter: bright" in source
-
-
-def test_words_under_pictures_have_room_for_the_longest_one() -> None:
-    """What is joined by dashes may be broken there; the comma after a word is a part of it."""
-    sheet = TileSheet("t", "w", [PageTile("", "3, counterclockwise, top-left", "judge: a")])
-    wide, narrow = TileSheet("t", "w", [PageTile("", "mm-mm")]), TileSheet("t", "w", [PageTile("", "mmmm")])
-    assert 8 < sheet.widest < 12 and wide.widest < narrow.widest and TileSheet("t", "w", []).widest == 0
 
 
 def _sizes(figure: Figure) -> list[float]:

@@ -207,20 +207,6 @@ def test_no_contact_sheet_of_what_has_no_images(world: Path) -> None:
         draw_contact_sheet(world / "flat-latents.h5")
 
 
-def test_what_the_judge_takes_for_what(world: Path) -> None:
-    """Shares of each true word add up to all of its pictures; both attributes are there."""
-    from mmgen.figures.report.judges import tabulate_confusions
-    from mmgen.figures.session import gather_files, open_session
-
-    (group,) = gather_files([world / "flat.safetensors", world / "judge.safetensors"]).groups
-    found = tabulate_confusions(open_session(group, 0))
-    assert {table.name for table in found} == {"parity", "magnitude"}
-    for table in found:
-        assert sum(count for _, count, _ in table.rows) == 40
-        for _, count, shares in table.rows:
-            assert not count or sum(map(float, shares)) == pytest.approx(100, abs=1)
-
-
 def test_settings_that_somebody_chose_come_first(source: str) -> None:
     settings = source[source.index('<section id="settings">') :]
     assert "settings as the preset or the defaults have them" in settings

@@ -9,12 +9,7 @@ import pytest
 from mmgen.core.errors import UsageError
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots.weak_supervision import (
-    Curve,
-    Point,
     count_repeated,
-    describe_finding,
-    describe_unlabelled_use,
-    differences_from_paper,
     draw_curves,
     make_curves,
 )
@@ -73,31 +68,6 @@ def test_a_point_of_several_seeds_is_their_mean_with_both_errors() -> None:
         make_curves([files[1], score("vae", 5, 84.0, seed="1", settings="longer")])
 
 
-def test_the_finding_by_hand() -> None:
-    """80 +- 1.26 against 70 +- 1.45 is 5 standard errors; 94 against 95 and 38 against 40 are below."""
-    said = describe_finding(make_curves(SCORES))
-    assert "at 100 pairs, most of all at 100 pairs: 80.0 % against 70.0 %" in said
-    assert "above every other method at 100 pairs" in said
-    never = [score("supervised", 10, 40.0), score("mvae", 10, 42.0, "mean")]
-    assert describe_finding(make_curves(never)).startswith("MVAE is nowhere above")  # by 2 of 2.2
-    assert describe_finding(make_curves([score("vae", 10, 40.0)])) == ""
-
-
-def test_what_methods_learnt_from_and_how() -> None:
-    curves = make_curves(SCORES)
-    assert "all but supervised network and logistic regression on pixels also" in describe_unlabelled_use(curves)
-    assert describe_unlabelled_use(curves[:1]).endswith("without labels.") and describe_unlabelled_use(
-        curves[1:]
-    ).endswith("pairs alone.")
-    assert differences_from_paper(SCORES) == ""
-    departed = score("mvae", 10, 1.0, "mean")
-    departed.details.update(least_paired_share=0.2, predicts={"image": ["attributes"]})
-    assert differences_from_paper([*SCORES, departed]) == (
-        "Unlike in the paper, at least 20 % of the examples drawn are paired and q(z|image) explains attributes of "
-        "paired examples too."
-    )
-
-
 def test_what_is_drawn_can_be_told_apart() -> None:
     figure = draw_curves(make_curves(SCORES))
     (axes,) = figure.axes
@@ -106,10 +76,6 @@ def test_what_is_drawn_can_be_told_apart() -> None:
     assert lines[0].get_linewidth() > lines[1].get_linewidth()
     assert axes.get_xscale() == "log"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["10", "100", "1,000"]
-    (shaded,) = axes.patches
-    left, right = shaded.get_x(), shaded.get_x() + shaded.get_width()
-    assert left == pytest.approx(math.sqrt(10 * 100)) and right == pytest.approx(math.sqrt(100 * 1000))
-    draw_curves([Curve("mvae", (Point(10, 50.0, 0.0, 5),)), Curve("supervised", (Point(10, 10.0, 0.0, 5),))])
 
 
 def test_the_figure_from_files(tmp_path: Path) -> None:
@@ -120,7 +86,7 @@ def test_the_figure_from_files(tmp_path: Path) -> None:
         path.write_text("\n".join(lines))
         files.append(path)
     picture, notices = draw_plot("weak-supervision", files)
-    assert not notices and "1,000 test images" in picture.caption and "80.0 % against 70.0 %" in picture.caption
+    assert not notices and "1,000 test images" in picture.caption
     for ending in (".png", ".pdf", ".svg"):
         picture.save(tmp_path / f"out{ending}")
         assert (tmp_path / f"out{ending}").stat().st_size > 5000
@@ -147,7 +113,7 @@ def test_a_report_shows_curves_of_several_numbers_of_pairs(tmp_path: Path) -> No
     path.write_text("\n".join(json.dumps(one.to_json()) for one in SCORES))
     make_report([path], out).run()
     page = out.read_text()
-    assert 'id="weak-supervision"' in page and "80.0\N{NO-BREAK SPACE}% against 70.0\N{NO-BREAK SPACE}%" in page
+    assert 'id="weak-supervision"' in page
     path.write_text(json.dumps(SCORES[0].to_json()))
     make_report([path], out).run()
     assert 'id="weak-supervision"' not in out.read_text()

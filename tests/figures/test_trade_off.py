@@ -4,13 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.labels import LabelPlacer
-from mmgen.figures.drawing.style import category_colours, new_figure
+from mmgen.figures.drawing.style import category_colours
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._trade_off import choose_axes, compute_trade_off, published_points
 from mmgen.figures.plots.trade_off import _name_classifiers, draw_trade
@@ -79,7 +77,13 @@ def test_another_method_of_guidance_is_a_curve_of_its_own_that_begins_where_noth
         "q_agg, guided, cfg": [(0.0, 98.9, 86.0), (3.0, 98.7, 92.9)],
     }
     words = [text.get_text() for text in draw_trade(trade, []).axes[0].texts]
-    assert words.count("q_agg") == 1 and {"q_agg, guided", "q_agg, guided, cfg"} <= set(words)
+    assert set(words) == {"q_agg", "w = 3", "cfg 3"}
+
+
+def _legend(figure: Figure) -> list[str]:
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    return [text.get_text() for text in legend.get_texts()]
 
 
 def test_several_models_are_one_point_with_their_spread(tmp_path: Path) -> None:
@@ -91,7 +95,7 @@ def test_several_models_are_one_point_with_their_spread(tmp_path: Path) -> None:
     (point,) = curve.points
     assert (point.models, point.y, point.y_error, point.x_error) == (2, 92.0, pytest.approx(8**0.5), 0.0)
     picture, _ = draw_plot("trade-off", [path])
-    assert "means over 2 models, crosses their standard deviations" in picture.caption
+    assert "Means over 2 models, crosses their standard deviations" in picture.caption
 
 
 def test_the_most_given_by_the_exact_protocol(tmp_path: Path) -> None:
@@ -184,17 +188,15 @@ def test_published_points_only_beside_what_was_measured_alike(tmp_path: Path) ->
     found = published_points(paper, "mnist-a")
     assert ("VE Fig. 4a", "JMVAE", 88.52, 85.15) in found
     assert published_points(paper, "") == []
-    words = [text.get_text() for text in draw_trade(paper, found).axes[0].texts]
-    assert "TELBO (VE Fig. 4a)" in words
+    assert "TELBO (VE Fig. 4a)" in _legend(draw_trade(paper, found))
 
 
 def test_the_figure_says_everything_beside_its_curves(tmp_path: Path) -> None:
     picture, _ = draw_plot("trade-off", [example(tmp_path)])
     assert isinstance(picture.drawn, Figure)
     (axes,) = picture.drawn.axes
-    words = [text.get_text() for text in axes.texts]
-    assert {"real pictures", "q_agg, guided", "q_true", "q_agg", "w = 10", "w = 1", "w = 300"} <= set(words)
-    assert axes.get_legend() is None
+    assert {text.get_text() for text in axes.texts} == {"q_agg", "w = 10", "w = 1", "w = 300"}
+    assert {"real pictures", "q_agg, guided", "q_true"} <= {*_legend(picture.drawn)}
     sizes = {text.get_fontsize() for text in (*axes.texts, axes.xaxis.label, axes.yaxis.label, *axes.get_xticklabels())}
     assert min(sizes) >= 9
     # Each curve differs from the others by marker and line too, not by its colour alone.
@@ -206,39 +208,6 @@ def test_the_figure_says_everything_beside_its_curves(tmp_path: Path) -> None:
     for ending in ("png", "svg", "pdf"):
         picture.save(tmp_path / f"t.{ending}")
         assert (tmp_path / f"t.{ending}").stat().st_size > 1000
-
-
-def test_labels_do_not_hide_each_other_or_what_is_drawn() -> None:
-    figure = new_figure(5, 4)
-    axes = figure.add_subplot()
-    axes.set_xlim(0, 10)
-    axes.set_ylim(0, 10)
-    labels = LabelPlacer(axes)
-    labels.keep_free([2, 8], [2, 8])
-    put = [labels.place_label(x, x, f"label {x}", "black") for x in (5, 5.2, 5.4, 5.6)]
-    boxes = [label.get_window_extent() for label in put if label is not None]
-    assert len(boxes) == 4
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-    line = axes.transData.transform([(t, t) for t in (2 + 6 * k / 200 for k in range(201))])
-    assert not any(box.contains(*place) for box in boxes for place in line)
-    crowded = [labels.place_label(5, 5, "a rather long label", "black", required=False) for _ in range(60)]
-    assert crowded[-1] is None  # where nothing is free it is left out
-
-
-def test_a_label_that_had_to_go_far_has_a_line_to_its_point() -> None:
-    axes = new_figure(5, 4).add_subplot()
-    axes.set_xlim(0, 10)
-    axes.set_ylim(0, 10)
-    labels = LabelPlacer(axes)
-    near = labels.place_label(5, 5, "near", "black")
-    assert near is not None and list(axes.texts) == [near]
-    labels.keep_free([5], [8], 12)
-    far = labels.place_label(5, 8, "far", "black")
-    assert far is not None
-    (line,) = (text for text in axes.texts if text.get_text() == "")
-    assert line.xy == (5, 8) and line.arrow_patch is not None
-    end = axes.transData.transform((5, 8)) + np.array(line.get_position()) * axes.figure.dpi / 72
-    assert far.get_window_extent().padded(0.01).contains(*end)
 
 
 def test_of_several_judges_of_the_same_pictures_the_first_is_shown(tmp_path: Path) -> None:
@@ -276,11 +245,10 @@ def test_each_family_has_a_curve_for_each_method_of_guidance(tmp_path: Path) -> 
     }
     assert sorted(point.y for point in trade.best) == [86.7, 88.5, 93.8, 94.1, 94.9]
     picture, _ = draw_plot("trade-off", [path])
-    assert "Ringed: no other point is higher on both axes" in picture.caption
     assert isinstance(picture.drawn, Figure)
     (axes,) = picture.drawn.axes
-    words = [text.get_text() for text in axes.texts]
-    assert {"q_agg, realnvp", "q_agg, rectified-flow", "cfg 0.5"} <= set(words)
+    assert {"q_agg, realnvp", "q_agg, rectified-flow", "cfg 0.5"} <= {text.get_text() for text in axes.texts}
+    assert "none is higher on both axes" in _legend(picture.drawn)
     rings = [line for line in axes.lines if line.get_fillstyle() == "none" and line.get_markersize() == 13]
     assert [len(line.get_xdata()) for line in rings] == [5]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgen.core.errors import UsageError
 from mmgen.results.groups import group_runs
-from mmgen.results.naming import RETRIEVAL, guidance_label
+from mmgen.results.naming import RETRIEVAL, PosteriorName, guidance_label
 from mmgen.results.published import published_tables
 from mmgen.results.score import Score
 
@@ -19,7 +19,6 @@ _PROTOCOLS = ("exact", "description")
 """Protocols that are preferred if there are scores of several."""
 _OWN = ("prior", "own", "image", RETRIEVAL)
 """Posteriors that need no fit, even in the file of a fitted posterior."""
-_NAMES = {"true": "q_true", "aggregate": "q_agg", "own": "q(z|y)", "prior": "p(z)", "image": "q(z|x)", "scan": "q_scan"}
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,8 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """Label of the axis: the metric with its meaning and unit, and the number of attributes."""
-        words = {
-            "correctness": "correctness: given words that the judge reads, %",
-            "coverage": "coverage: variety of attributes not given, %",
-            "precision": "precision: drawn pictures that could be real, %",
-            "recall": "recall: real pictures that could be drawn, %",
-        }
-        return words.get(self.metric, f"{self.metric}, %") + self.given_text
+        """Label of the axis: the metric with its unit, and the number of attributes."""
+        return f"{self.metric}, %{self.given_text}"
 
     @property
     def given_text(self) -> str:
@@ -82,11 +75,11 @@ class Curve:
     @property
     def name(self) -> str:
         """Name of the unguided posterior, with its family if there are several."""
-        return _NAMES.get(self.posterior, self.posterior) + (f", {self.family}" if self.family else "")
+        return str(PosteriorName(self.posterior)) + (f", {self.family}" if self.family else "")
 
     @property
     def label(self) -> str:
-        """Label beside the curve: the name of the posterior."""
+        """Name of the curve: that of the posterior."""
         name = self.name
         if self.text_weight is not None:
             name += f"(w = {self.text_weight:g})"

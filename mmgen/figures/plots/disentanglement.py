@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.labels import LabelPlacer
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure, style_axes
 from mmgen.figures.plots._base import PlotOptions, accepts
@@ -87,17 +86,9 @@ def draw_families(families: Families) -> Figure:
             label=family.title,
         )
     axes.margins(0.12)
-    axes.autoscale_view()
-    labels = LabelPlacer(axes)
-    for family in families.families:
-        labels.keep_free([point.x.mean for point in family.points], [point.y.mean for point in family.points])
-        for point in family.points:
-            across, up = _error_bar(point.x), _error_bar(point.y)
-            labels.keep_free([point.x.mean], [point.y.mean], 5)
-            labels.keep_free([point.x.mean - across, point.x.mean + across], [point.y.mean] * 2, 1)
-            labels.keep_free([point.x.mean] * 2, [point.y.mean - up, point.y.mean + up], 1)
     for family, colour in zip(families.families, colours, strict=True):
         for point in family.points:
-            labels.place_label(point.x.mean, point.y.mean, point.label or family.title, colour)
+            place = (point.x.mean, point.y.mean)
+            axes.annotate(point.label, place, xytext=(5, 5), textcoords="offset points", color=colour, fontsize=9)
     axes.legend(frameon=False, fontsize=9, labelcolor=INK)
     return figure

@@ -14,7 +14,7 @@ from matplotlib.ticker import NullFormatter
 
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, style_axes
+from mmgen.figures.drawing.style import FAINT, INK, SMALL, category_colours, new_figure, style_axes
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.session import Session
 from mmgen.results.groups import group_runs
@@ -31,7 +31,6 @@ _NAMES = {
     "rbm": "RBM + logistic regression",
     "logistic": "logistic regression on pixels",
 }
-_PAIRS_ALONE = ("jmvae", "supervised", "logistic")
 _MARKERS = "osD^vP*XphH"
 
 
@@ -65,10 +64,6 @@ class Curve:
     def label(self) -> str:
         """Name of the method for the legend."""
         return _NAMES.get(self.method, self.method)
-
-    def point_at(self, pairs: int) -> Point | None:
-        """Return the accuracy at this number of pairs; None if it was not measured."""
-        return next((point for point in self.points if point.pairs == pairs), None)
 
 
 def make_curves(scores: Sequence[Score]) -> list[Curve]:
@@ -142,88 +137,12 @@ def _mean_point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
     return Point(pairs, group.mean, math.hypot(of_images, group.stderr or 0.0), runs[0].n, each)
 
 
-def _leading_points(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
-    """Return pairs of points, MVAE and supervised network, where MVAE is better by more than two standard errors."""
-    by_method = {curve.method: curve for curve in curves}
-    if "mvae" not in by_method or "supervised" not in by_method:
-        return []
-    both = [(point, by_method["supervised"].point_at(point.pairs)) for point in by_method["mvae"].points]
-    return [
-        (ours, theirs)
-        for ours, theirs in both
-        if theirs is not None and ours.value - theirs.value > 2 * math.hypot(ours.stderr, theirs.stderr)
-    ]
-
-
-def describe_finding(curves: Sequence[Curve]) -> str:
-    """Describe for a caption at which numbers of pairs MVAE leads the other methods, as the paper found."""
-    mvae = next((curve for curve in curves if curve.method == "mvae"), None)
-    if mvae is None:
-        return ""
-    said = []
-    ahead = _leading_points(curves)
-    if ahead:
-        ours, theirs = max(ahead, key=lambda pair: pair[0].value - pair[1].value)
-        where = f"{ours.pairs:,} pairs"
-        said.append(
-            f"MVAE is above the supervised network by more than two standard errors at "
-            f"{_join_with_and([f'{point.pairs:,}' for point, _ in ahead])} pairs, most of all at {where}: "
-            f"{ours.value:.1f} % against {theirs.value:.1f} %."
-        )
-    elif any(curve.method == "supervised" for curve in curves):
-        said.append("MVAE is nowhere above the supervised network by more than two standard errors.")
-    first = [
-        point.pairs
-        for point in mvae.points
-        if len(curves) > 1
-        and all(
-            other is None or point.value > other.value
-            for other in (curve.point_at(point.pairs) for curve in curves if curve is not mvae)
-        )
-    ]
-    if first:
-        said.append(f"It is above every other method at {_join_with_and([f'{pairs:,}' for pairs in first])} pairs.")
-    return " ".join(said)
-
-
-def describe_unlabelled_use(curves: Sequence[Curve]) -> str:
-    """Describe for a caption which methods also learn from images without labels."""
-    alone = [curve.label.removesuffix(", pairs alone") for curve in curves if curve.method in _PAIRS_ALONE]
-    if not alone:
-        return "All methods learn from the same pairs, and from the other images without labels."
-    if len(alone) == len(curves):
-        return "All methods learn from the same pairs alone."
-    return f"All methods learn from the same pairs; all but {_join_with_and(alone)} also from images without labels."
-
-
-def differences_from_paper(scores: Sequence[Score]) -> str:
-    """Describe for a caption how the training of MVAE differed from the paper's; "" if it did not."""
-    said = {}
-    for score in scores:
-        drawn, predicts = score.details.get("least_paired_share"), score.details.get("predicts")
-        if isinstance(drawn, int | float):
-            said["drawn"] = f"at least {100 * drawn:g} % of the examples drawn are paired"
-        if isinstance(predicts, dict):
-            each = [
-                f"q(z|{name}) explains {_join_with_and(list(map(str, others)))}" for name, others in predicts.items()
-            ]
-            said["predicts"] = f"{_join_with_and(each)} of paired examples too"
-    return f"Unlike in the paper, {_join_with_and(list(said.values()))}." if said else ""
-
-
-def _join_with_and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """Draw label accuracy over the number of pairs with standard errors, shaded where MVAE leads the network."""
+    """Draw label accuracy over the number of pairs with standard errors."""
     figure = new_figure(7.6, 4.4)
     axes = style_axes(figure.add_subplot(), "", "number of paired examples", "labels read off test images, % right")
     axes.set_xscale("log")
     pairs = sorted({point.pairs for curve in curves for point in curve.points})
-    for ours, _ in _leading_points(curves):
-        left, right = _interval(pairs, ours.pairs)
-        axes.axvspan(left, right, color=FAINT, zorder=0, linewidth=0)
     colours = category_colours(len(curves))
     for number, (curve, colour) in enumerate(zip(curves, colours, strict=True)):
         main = curve.method == "mvae"
@@ -250,21 +169,7 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     axes.grid(axis="y", color=FAINT, linewidth=1)
     axes.set_axisbelow(True)
     axes.legend(frameon=False, fontsize=SMALL, loc="lower right", labelcolor=INK)
-    if _leading_points(curves):
-        axes.text(
-            0, 1.02, "shaded: MVAE above the supervised network by more than two standard errors",
-            transform=axes.transAxes, fontsize=SMALL, color=MUTED,
-        )  # fmt: skip
     return figure
-
-
-def _interval(pairs: Sequence[int], count: int) -> tuple[float, float]:
-    """Return the interval around a number of pairs that reaches half way to its neighbours on a logarithmic axis."""
-    place = pairs.index(count)
-    step = 2.0
-    left = math.sqrt(count * pairs[place - 1]) if place else count / step
-    right = math.sqrt(count * pairs[place + 1]) if place + 1 < len(pairs) else count * step
-    return left, right
 
 
 @accepts(shows="scores", lines=True)
@@ -286,7 +191,4 @@ def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     )
     if over:
         caption += f" {over:,} earlier scores of the same method, number of pairs and seed are not shown."
-    said = [caption, describe_unlabelled_use(curves), differences_from_paper(options.scores), describe_finding(curves)]
-    return Picture(
-        "Labels read off images, by number of paired examples", " ".join(filter(None, said)), draw_curves(curves)
-    )
+    return Picture("Labels read off images, by number of paired examples", caption, draw_curves(curves))

@@ -18,9 +18,8 @@ from mmgen.core.parsing import flatten
 from mmgen.core.version import __version__
 from mmgen.evaluation.next_steps import advise
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.report.curves import draw_learning_curves, draw_term_curves, explain_cut_off, read_log
+from mmgen.figures.report.curves import draw_learning_curves, draw_term_curves, read_log
 from mmgen.figures.report.findings import describe_findings
-from mmgen.figures.report.judges import Confusion
 from mmgen.figures.report.scores import ScoreTable, make_score_tables
 from mmgen.figures.session import ModelFiles, ReportFiles, get_setting, latent_sizes
 from mmgen.results.published import PublishedTable, published_classifiers, published_papers, published_tables
@@ -152,9 +151,7 @@ def _format_percent(value: Any) -> str:
     return f"{value:.1f}" if isinstance(value, int | float) else "–"
 
 
-def _classifier_accuracies(
-    report_files: ReportFiles, mistaken: Mapping[str, Sequence[Confusion]]
-) -> list[dict[str, Any]]:
+def _classifier_accuracies(report_files: ReportFiles) -> list[dict[str, Any]]:
     """List each attribute classifier of a report for the page: its accuracy by attribute, with published ones."""
     found: list[dict[str, Any]] = []
     for path, header in report_files.headers.values():
@@ -182,8 +179,7 @@ def _classifier_accuracies(
         counts = [n for n in images.values() if isinstance(n, int)] if isinstance(images, dict) else []
         counted = f" on {max(counts):,} images" if counts else ""
         meaning = f"Measured{counted} that the judge has not seen. It bounds every score that it gives."
-        confused = mistaken.get(header.content_id, [])
-        found.append({"names": names, "rows": rows, "others": others, "about": meaning, "confused": confused})
+        found.append({"names": names, "rows": rows, "others": others, "about": meaning})
     return found
 
 
@@ -203,7 +199,7 @@ def _draw_curves(report_files: ReportFiles) -> tuple[list[Picture], list[Picture
     for kind, named in kinds.items():
         logs = [read_log(path, name) for name, path in named]
         runs = _format_count(len(logs), "run")
-        caption = f"{runs}, by training step: {_curve_quantity(kind)}; higher is better.{explain_cut_off(logs)}"
+        caption = f"{runs}, by training step: {_curve_quantity(kind)}; higher is better."
         together.append(Picture(kind[:1].upper() + kind[1:], caption, draw_learning_curves(logs)))
         for log in logs:
             apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", draw_term_curves(log)))
@@ -228,7 +224,6 @@ def page_context(
     title: str,
     command: str,
     seed: int,
-    mistaken: Mapping[str, Sequence[Confusion]] | None = None,
 ) -> dict[str, Any]:
     """Return all values of the template of a report's page, by name.
 
@@ -238,7 +233,6 @@ def page_context(
         title: Heading of the page.
         command: The command that makes the page.
         seed: Seed of its pictures.
-        mistaken: Confusions of attribute classifiers, by content id.
     """
     together, apart = _draw_curves(report_files)
     tables = make_score_tables(
@@ -263,7 +257,7 @@ def page_context(
         "runs": runs,
         "curves": together,
         "terms": apart,
-        "judges": _classifier_accuracies(report_files, mistaken or {}),
+        "judges": _classifier_accuracies(report_files),
         "outline": outline_lineage(report_files.nodes),
         "compared": _differing_settings(report_files),
         "files": _list_files(report_files),

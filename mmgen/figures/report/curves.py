@@ -14,7 +14,7 @@ from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_LOG_BYTES, MalformedError, parse_json, read_text
 from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, style_axes
 
-__all__ = ["TrainingLog", "explain_cut_off", "draw_learning_curves", "read_log", "draw_term_curves"]
+__all__ = ["TrainingLog", "draw_learning_curves", "read_log", "draw_term_curves"]
 
 
 @dataclass(frozen=True)
@@ -145,21 +145,6 @@ def _settled_range(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
     low = min([low, *(v[-1] for v in settled if len(v))])
     margin = 0.06 * (high - low) or 1.0
     return float(low - margin), float(high + margin)
-
-
-def explain_cut_off(logs: Sequence[TrainingLog]) -> str:
-    """Explain for a caption which part of the curves lies below the axis and is cut off; "" if none does."""
-    curves = [(log.steps, _smooth(log.bound)) for log in logs] + [
-        (log.validation_steps, log.validation) for log in logs
-    ]
-    limits = _settled_range([values for _, values in curves])
-    below = [(steps[values < limits[0]], values[values < limits[0]]) for steps, values in curves] if limits else []
-    below = [(steps, values) for steps, values in below if len(values)]
-    if not limits or not below:
-        return ""
-    last = int(max(steps.max() for steps, _ in below))
-    lowest = min(float(values.min()) for _, values in below)
-    return f" The axis is cut at {limits[0]:,.4g}: values below, down to {lowest:,.4g}, are of steps up to {last:,}."
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:

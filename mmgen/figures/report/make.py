@@ -19,9 +19,7 @@ from mmgen.figures.plots import PlotOptions
 from mmgen.figures.plots.weak_supervision import make_curves
 from mmgen.figures.report.context import describe_model, page_context
 from mmgen.figures.report.findings import scores_of_model
-from mmgen.figures.report.judges import tabulate_confusions
 from mmgen.figures.report.pictures import (
-    TileSheet,
     draw_abstractions,
     draw_folded,
     draw_gaps,
@@ -30,9 +28,9 @@ from mmgen.figures.report.pictures import (
     draw_same_descriptions,
     draw_varied_descriptions,
     draw_without_description,
+    sort_by_scores,
 )
 from mmgen.figures.report.reconstructions import draw_reconstructions
-from mmgen.figures.report.words import WordTable, sort_by_scores
 from mmgen.figures.session import ModelFiles, Session, gather_files, get_setting, latent_sizes, open_session
 from mmgen.generation.decode import drawable_pictures
 from mmgen.posteriors import AnyGuidance, Guidance
@@ -112,7 +110,7 @@ def _draw_uncertainty(sessions: Sequence[Session]) -> list[Picture]:
     return [plots.get("word-uncertainty")(alike, PlotOptions())] if alike else []
 
 
-_STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet | WordTable]]] = {
+_STAGES: dict[str, Callable[[Session], Sequence[Picture]]] = {
     "gaps": draw_gaps,
     "same_words": draw_same_descriptions,
     "folded": draw_folded,
@@ -240,13 +238,11 @@ def make_report(
                     run[stage] = []
                     report_files.notices.append(f"{run['name']}: {error}.")
                 for picture in run[stage]:  # packed now, so that progress tells the truth
-                    if isinstance(picture, Picture):
-                        _ = picture.uri
+                    _ = picture.uri
                 done += 1
                 yield Progress(done)
             runs.append(run)
-        mistaken = {str(s.judge.content_id): tabulate_confusions(s) for s in sessions if s.judge is not None}
-        values = page_context(report_files, runs, heading, command, seed, mistaken)
+        values = page_context(report_files, runs, heading, command, seed)
         values |= {"models": models, "explored": find_page_link(out, "explore", models, explore)}
         values |= {"uncertainty": _draw_uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
         write_text_atomic(out, render_page(values))

@@ -1,26 +1,26 @@
 """Pictures of a model in a report: for the same descriptions by each posterior, for many descriptions, and for none."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from mmgen.artifacts import Dataset
+from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import load_font
-from mmgen.figures.drawing.tables import Panel, image_table
+from mmgen.figures.drawing.tables import Panel, image_grid, image_table
 from mmgen.figures.plots.contours import draw_contour_pictures
 from mmgen.figures.plots.embedding import draw_embedding
 from mmgen.figures.plots.hierarchy import draw_abstraction
 from mmgen.figures.plots.interpolation import draw_interpolations
 from mmgen.figures.plots.latent_map import draw_latent_maps
 from mmgen.figures.plots.traversal import draw_traversals
-from mmgen.figures.report.words import PageTile, WordTable, describe_tiles, draw_columns, select_sources
-from mmgen.figures.session import Session, draw_from_sources, draw_pictures, images_per_row
+from mmgen.figures.session import Session, Source, draw_from_sources, draw_pictures, images_per_row
 from mmgen.generation import find_gaps
 from mmgen.generation.decode import drawable_pictures
-from mmgen.generation.descriptions import complete_descriptions, empty_description
-from mmgen.generation.draws import format_share_correct
+from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
+from mmgen.generation.draws import Draws, format_share_correct
+from mmgen.results.groups import MeasuredPosterior
 
 __all__ = [
-    "TileSheet",
     "draw_abstractions",
     "draw_folded",
     "draw_gaps",
@@ -29,7 +29,15 @@ __all__ = [
     "draw_same_descriptions",
     "draw_varied_descriptions",
     "draw_without_description",
+    "select_sources",
+    "sort_by_scores",
 ]
+
+
+_COLUMNS = 3
+"""Most posteriors that a page shows at once."""
+_GAPS = 12
+"""Combinations without a picture that a report draws."""
 
 
 def _has_single_attribute(session: Session) -> bool:
@@ -38,15 +46,40 @@ def _has_single_attribute(session: Session) -> bool:
     return len(concepts) > 0 and concepts.tokens is None and concepts.codes.shape[1] == 1
 
 
-def draw_same_descriptions(session: Session) -> list[WordTable]:
+def sort_by_scores(sources: Sequence[Source], ranked: Sequence[MeasuredPosterior], beside: int = 0) -> list[Source]:
+    """Sort posteriors by their scores, the best first, and fold all but three, less ``beside`` others shown with them.
+
+    Posteriors without scores come last, in their order.
+    """
+
+    def place(source: Source) -> int:
+        posterior, loaded = source.loaded.posteriors[source.posterior], source.loaded
+        name = f"{posterior.named}{', sharpened' if loaded.sharpener is not None else ''}"
+        for number, row in enumerate(ranked):
+            fit = row.right.ids.get("aggregate")
+            if row.right.source == name and (not posterior.is_fitted or fit in (None, loaded.header.content_id)):
+                return number
+        return len(ranked)
+
+    ordered = sorted(sources, key=place)
+    shown = [source for source in ordered if not source.folded][: max(1, _COLUMNS - beside)]
+    return [source if source in shown else replace(source, folded=True) for source in ordered]
+
+
+def select_sources(session: Session, *, folded: bool) -> Session:
+    """Return a copy of the session with only the folded (at first hidden) posteriors, or only the others."""
+    return replace(session, sources=[source for source in session.sources if source.folded is folded])
+
+
+def draw_same_descriptions(session: Session) -> list[Picture]:
     """Draw pictures of the same descriptions by each posterior that the page shows at once, rivals to the left."""
     shown = select_sources(session, folded=False)
-    return _draw_descriptions(replace(shown, sources=[*session.rivals, *shown.sources]))
+    return _draw_descriptions(session, [*session.rivals, *shown.sources])
 
 
-def draw_folded(session: Session) -> list[WordTable]:
+def draw_folded(session: Session) -> list[Picture]:
     """Draw pictures of the same descriptions by the other posteriors, which the page hides at first."""
-    return _draw_descriptions(select_sources(session, folded=True))
+    return _draw_descriptions(session, select_sources(session, folded=True).sources)
 
 
 def draw_abstractions(session: Session) -> list[Picture]:
@@ -54,36 +87,27 @@ def draw_abstractions(session: Session) -> list[Picture]:
     return draw_abstraction(select_sources(session, folded=False))
 
 
-def _draw_descriptions(session: Session) -> list[WordTable]:
-    return draw_columns(session, session.sources, 12 if _has_single_attribute(session) else 6)
+def _draw_descriptions(session: Session, sources: Sequence[Source]) -> list[Picture]:
+    """Draw pictures of the first descriptions, a row each, by each posterior; [] without descriptions or posteriors."""
+    asked = session.concepts[: 12 if _has_single_attribute(session) else 6]
+    if not len(asked) or not sources:
+        return []
+    count, panels = images_per_row(sources), []
+    for source in sources:
+        drawn = draw_pictures(session, source, asked, count)
+        said = ", ".join(filter(None, [source.name, format_share_correct(drawn)]))
+        panels.append(Panel(_plain_name(source), drawn.means, drawn.mismatches, said))
+    grid = image_table(panels, asked.format_short_texts(session.model))
+    named = "; ".join(f"{panel.title} ({panel.subtitle})" for panel in panels)
+    words = f"Each row one description; {count} pictures from each posterior, from left to right: {named}."
+    return [Picture("The same words", words, grid)]
 
 
-_GAPS = 12  # combinations without a picture that a report draws
-_SIZE = 24  # font size at which words are measured
+def _plain_name(source: Source) -> str:
+    return source.plain_name[:1].upper() + source.plain_name[1:]
 
 
-@dataclass(frozen=True)
-class TileSheet:
-    """Images with texts that a page arranges in rows by its width.
-
-    Attributes:
-        title: The posterior.
-        words: The caption.
-        tiles: The images.
-    """
-
-    title: str
-    words: str
-    tiles: list[PageTile]
-
-    @property
-    def widest(self) -> float:
-        """Width of the widest word under an image, in units of the font size; words may break at dashes."""
-        text = " ".join(f"{tile.words} {tile.remark}" for tile in self.tiles)
-        return max((load_font(_SIZE).getlength(word) for word in text.replace("-", "- ").split()), default=0.0) / _SIZE
-
-
-def draw_gaps(session: Session) -> list[TileSheet]:
+def draw_gaps(session: Session) -> list[Picture]:
     """Draw combinations of words that no picture of the dataset has, by the best posterior; [] without any."""
     info, source = session.model.attributes, next((one for one in session.sources if one.given == "attributes"), None)
     if info is None or source is None or session.group.dataset is None:
@@ -94,27 +118,34 @@ def draw_gaps(session: Session) -> list[TileSheet]:
         return []
     asked = complete_descriptions(session.model, gaps.choose(_GAPS, session.seed))
     drawn = draw_pictures(session, source, asked, 2)
-    (rows,), remark = describe_tiles(session, [drawn], asked.format_short_texts(session.model))
-    words = f"{gaps.sentence}; drawn here are {len(asked)} of them, two of each. {remark}".strip()
-    return [
-        TileSheet(source.plain_name[:1].upper() + source.plain_name[1:], words, [tile for row in rows for tile in row])
-    ]
+    words = f"{gaps.sentence}; drawn here are {len(asked)} of them, two of each."
+    return [Picture(_plain_name(source), words, _captioned_grid(session, asked, drawn))]
 
 
-def draw_varied_descriptions(session: Session) -> list[TileSheet]:
+def draw_varied_descriptions(session: Session) -> list[Picture]:
     """Draw one image for each of many descriptions, with predictions that contradict it (VE Fig. 3, 10)."""
     asked = session.concepts
     if not len(asked) or (_has_single_attribute(session) and len(asked) <= 12):  # all of them are among the same words
         return []
-    sheets = []
+    found = []
     for name, drawn in draw_from_sources(session, asked, 1, select_sources(session, folded=False).sources):
-        captions = asked.format_short_texts(session.model)
-        (rows,), remark = describe_tiles(session, [drawn], captions)
         verdict = format_share_correct(drawn)
-        caption = f"One image for each of {len(captions)} descriptions of the test part"
-        words = f"{caption}{', ' + verdict if verdict else ''}. {remark}".strip()
-        sheets.append(TileSheet(name, words, [row[0] for row in rows]))
-    return sheets
+        words = f"One image for each of {len(asked)} descriptions of the test part{verdict and ', '}{verdict}."
+        found.append(Picture(name, words, _captioned_grid(session, asked, drawn)))
+    return found
+
+
+def _captioned_grid(session: Session, asked: Descriptions, drawn: Draws) -> Grid:
+    """Draw all pictures of draws with their descriptions, and the classifier's predictions that differ."""
+    info, (rows, count) = session.model.attributes, drawn.means.shape[:2]
+    places = [(row, place) for row in range(rows) for place in range(count)]
+    captions = asked.format_short_texts(session.model)
+    return image_grid(
+        drawn.means.reshape(-1, *drawn.means.shape[2:]),
+        captions=[captions[row] for row, _ in places],
+        remarks=[drawn.describe_mismatch(*place, info) if info is not None else "" for place in places],
+        wrong=None if drawn.mismatches is None else drawn.mismatches.reshape(-1),
+    )
 
 
 def draw_without_description(session: Session) -> list[Picture]:
