@@ -14,7 +14,7 @@ TESTED := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python
 # In the order of their names: xdist would put files with few tests last, and those take longest, while one core waits.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help install quickstart test test-all lint format types docs site clean
+.PHONY: help install quickstart test test-all lint format types site clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -40,9 +40,6 @@ format: $(VENV)/.installed-dev  ## Mend style
 
 types: $(VENV)/.installed-dev  ## Types
 	$(BIN)/mypy
-
-docs: $(VENV)/.installed-dev  ## Regenerate the generated pages
-	$(BIN)/python docs/generate.py
 
 site: $(VENV)/.installed-dev  ## Build the pages as a site with search into build/site, and check every link
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

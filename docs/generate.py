@@ -1,13 +1,11 @@
-"""Writes the generated pages: ``docs/commands.md`` from the commands, ``docs/settings.md`` from the settings,
-``docs/python.md`` from the functions of the package.
+"""Makes the pages of the site that follow from the code: ``commands.md``, ``settings.md`` and ``python.md``.
 
-``python docs/generate.py`` writes, ``python docs/generate.py --check`` only says whether the pages are up to date.
+``make site`` takes them in; ``python docs/generate.py commands.md`` prints one.
 """
 
 import inspect
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -17,11 +15,7 @@ from mmgen.cli._main import command_names, load_command
 from mmgen.cli._members import MemberCommands
 from mmgen.settings.registry import BUILT_IN, list_registries
 
-PAGE = Path(__file__).with_name("commands.md")
-
 OPENING = """# Commands
-
-<!-- Written by docs/generate.py from the commands' own help; do not edit. -->
 
 This page lists every command with its options. The [overview](../README.md) shows which ones you need first; the
 [glossary](glossary.md) explains the words.
@@ -115,11 +109,7 @@ def _of_members(command: Any, context: Any) -> str:
     return "".join(parts)
 
 
-SETTINGS = Path(__file__).with_name("settings.md")
-
 SETTINGS_OPENING = """# Settings
-
-<!-- Written by docs/generate.py from the settings themselves; do not edit. -->
 
 This page lists every setting of every member. The name is that of `--set`; in a TOML file, the words before the last
 dot are the table. Unknown names are refused with the nearest right one.
@@ -166,11 +156,7 @@ def settings_page() -> str:
     return SETTINGS_OPENING + "\n\n".join(parts) + "\n"
 
 
-PYTHON = Path(__file__).with_name("python.md")
-
 PYTHON_OPENING = """# From Python
-
-<!-- Written by docs/generate.py from the functions themselves; do not edit. -->
 
 This page lists the functions of `mmgen`, for notebooks and scripts. Each stage is a function as well as a command. It
 takes paths or the result of another stage, and makes the same file as the command, bit for bit. It returns an object
@@ -250,14 +236,7 @@ def commands_page() -> str:
     return OPENING + contents + "\n\n" + "\n".join(_section(name) for name in command_names())
 
 
-def main() -> None:
-    """Write the pages, or with --check leave with 1 if one is out of date."""
-    for path, page in ((PAGE, commands_page()), (SETTINGS, settings_page()), (PYTHON, python_page())):
-        if "--check" not in sys.argv[1:]:
-            path.write_text(page, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != page:
-            sys.exit(f"docs/{path.name} is out of date; run: make docs")
-
+PAGES = {"commands.md": commands_page, "settings.md": settings_page, "python.md": python_page}
 
 if __name__ == "__main__":
-    main()
+    print(PAGES[sys.argv[1]](), end="")

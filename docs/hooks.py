@@ -8,6 +8,7 @@ import json
 import os
 import posixpath
 import re
+import runpy
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -69,11 +70,13 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that lie outside ``docs``, and the notebook."""
+    """Add the pages that lie outside ``docs``, the notebook, and the pages that follow from the code."""
     for path, page in OUTSIDE.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         text = notebook_page(json.loads(text)) if path.endswith(".ipynb") else text
         files.append(File.generated(config, page, content=text))
+    for page, make in runpy.run_path(str(ROOT / "docs" / "generate.py"))["PAGES"].items():
+        files.append(File.generated(config, page, content=make()))
     return files
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.generated import generated_page
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTEBOOK = json.loads((DOCS / "notebook.ipynb").read_text(encoding="utf-8"))
 CODE = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
@@ -55,7 +57,7 @@ def test_it_still_shows_what_it_shows(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    block = "\n".join(re.findall(r"^```python\n(.*?)^```$", (DOCS / "python.md").read_text("utf-8"), re.S | re.M))
+    block = "\n".join(re.findall(r"^```python\n(.*?)^```$", generated_page("python.md"), re.S | re.M))
     reductions = (
         (r"copies=\d+", "copies=1"), (r"steps=\d+", "steps=20"), (r"draws=\d+", "draws=1, queries=8"),
         (r"descriptions=\d+", "descriptions=2, number=1, dimensions=1"),

@@ -1,43 +1,43 @@
-"""RESULTS.md begins with a summary: it is short, and every number of it stands in the section that its row links to."""
+"""RESULTS.md is made from data files; it is short, and every number of a finding stands in its file."""
 
 import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.test_docs import anchors
-
-PAGE = Path(__file__).resolve().parents[1] / "benchmarks" / "RESULTS.md"
-TEXT = PAGE.read_text(encoding="utf-8")
-SUMMARY = TEXT[: TEXT.index("\n## How it was measured\n")]
+ROOT = Path(__file__).resolve().parents[1]
+FILES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in ROOT.glob("benchmarks/results/*.toml")}
+PAGE = FILES.pop("page")
 NUMBER = r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?"
 
 
-def sections() -> dict[str, str]:
-    """The text below each heading, up to the next one that is no deeper, by the name that links call it."""
-    headings = list(re.finditer(r"^(#+) .+$", TEXT, re.M))
-    named = anchors(PAGE)
-    assert len(headings) == len(named)
-    found = {}
-    for number, (heading, name) in enumerate(zip(headings, named, strict=True)):
-        after = (one.start() for one in headings[number + 1 :] if len(one[1]) <= len(heading[1]))
-        found[name] = TEXT[heading.end() : next(after, len(TEXT))]
-    return found
+def numbers(texts: list[str]) -> set[str]:
+    return {number.strip("+,") for text in texts for number in re.findall(NUMBER, text)}
 
 
-def rows() -> list[tuple[str, str]]:
-    return re.findall(r"^\| \[[^]]+\]\(#([^)]+)\)(.+) \|$", SUMMARY, re.M)
+def test_the_page_is_made_from_the_files_and_short() -> None:
+    made: dict[str, Any] = {"__file__": str(ROOT / "benchmarks" / "results.py"), "__name__": "results"}
+    exec((ROOT / "benchmarks" / "results.py").read_text(encoding="utf-8"), made)
+    text = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    assert made["page"]() == text, "run: python benchmarks/results.py"
+    assert len(text.split()) < 3500
+    assert all(made["tables"](name).startswith(f"# {found['title']}") for name, found in FILES.items())
 
 
-def test_it_is_a_page() -> None:
-    assert SUMMARY.startswith("# Results\n") and len(SUMMARY.split()) < 2500
-    assert len(rows()) == len(re.findall(r"^\|(?!-)", SUMMARY, re.M)) - SUMMARY.count("\n|---"), "a row has no link"
-
-
-@pytest.mark.parametrize(("anchor", "row"), rows())
-def test_every_number_of_a_row_is_in_its_section(anchor: str, row: str) -> None:
-    """The last cell, seeds or target, is no measurement; numbers are compared as they are written."""
-    cells = row.split("|")[:-1]
-    there = {number.strip("+,") for number in re.findall(NUMBER, sections()[anchor])}
-    missing = [number for number in re.findall(NUMBER, "|".join(cells)) if number.strip("+,") not in there]
-    assert not missing, f"{missing} of the summary is not in the section {anchor}"
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_every_number_of_a_finding_is_in_its_file(name: str) -> None:
+    """Targets and seeds are no measurements; numbers are compared as they are written."""
+    found = FILES[name]
+    assert set(found) <= {"title", "measured", "finding", "table"} and found["measured"]
+    tables = [cell for table in found.get("table", []) for row in [table["columns"], *table["rows"]] for cell in row]
+    there, groups = numbers([found["measured"], *tables]), {group["name"]: group for group in PAGE["group"]}
+    for one in found.get("finding", []):
+        group = groups[one["group"]]
+        assert name in group["files"]
+        named = zip(group["columns"][1:], one["cells"], strict=True)
+        measured = [cell for column, cell in named if column not in ("target", "seeds")]
+        assert not numbers(measured) - there, f"{one['what']}: a number is not in the file"
+    for table in found.get("table", []):
+        assert all(len(row) == len(table["columns"]) for row in table["rows"]), table["title"]

@@ -1,6 +1,5 @@
 """The pages tell the truth: every command is described, every command line in them can be parsed."""
 
-import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from mmgen.cli._main import command_names, load_command
 from mmgen.settings import plugins
+from tests.generated import MADE, generated_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
@@ -34,20 +34,11 @@ def command_lines(page: Path) -> list[list[str]]:
     return found
 
 
-def test_generated_pages_are_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
-    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == generate.commands_page(), "run: make docs"
-    assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == generate.settings_page(), "run: make docs"
-    assert (ROOT / "docs" / "python.md").read_text(encoding="utf-8") == generate.python_page(), "run: make docs"
-
-
-def test_defaults_that_are_said_in_words_are_in_the_table() -> None:
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+def test_generated_pages_hold_every_command_and_defaults_in_words() -> None:
+    page = generated_page("commands.md")
+    assert all(f"\n## mmgen {name}\n" in page for name in command_names())
     assert re.search(r"^\| `--given-count .*\| all, and 1, 2 and 3 fewer \|$", page, re.M)
+    assert "`model.latent_size`" in generated_page("settings.md")
 
 
 @pytest.mark.parametrize("command", command_names())
@@ -88,11 +79,14 @@ def anchors(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_to_headings_lead_somewhere(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]*)\)", page.read_text(encoding="utf-8")):
-        assert anchor in anchors(page.parent / target if target else page), f"{page.name} links to {target}#{anchor}"
+        if Path(target).name not in MADE:  # the site's build checks those
+            assert anchor in anchors(page.parent / target if target else page), (
+                f"{page.name} links to {target}#{anchor}"
+            )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
+        if "://" not in target and Path(target).name not in MADE:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,7 +1,6 @@
 """Help says what its author wrote: brackets stay, values have names, defaults are true."""
 
 import re
-from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -10,8 +9,7 @@ import typer
 from mmgen.cli import _main
 from mmgen.commands import stage_class, stage_names
 from mmgen.commands._base import Stage
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
+from tests.generated import generated_page
 
 
 def helped(*arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> str:
@@ -51,7 +49,7 @@ def test_every_word_of_help_is_there(command: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_values_have_names_and_defaults_are_what_one_types() -> None:
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `--")]
+    rows = [line for line in generated_page("commands.md").splitlines() if line.startswith("| `--")]
     assert len(rows) > 100
     for row in rows:
         spelling, default = row.split("`")[1], row.rstrip("| ").rsplit("| ", 1)[-1]
@@ -88,9 +86,9 @@ def test_defaults_of_a_settings_class_reach_help_pages_and_python(monkeypatch: p
     }
     assert set(defaults) >= {"samples", "number", "draws", "queries", "part", "protocol", "proposal", "pool"}
     help_text = re.sub(r"[│\s]+", " ", helped("eval", monkeypatch=monkeypatch, capsys=capsys))
-    section = PAGE.read_text(encoding="utf-8").partition("\n## mmgen eval\n")[2].partition("\n## ")[0]
+    section = generated_page("commands.md").partition("\n## mmgen eval\n")[2].partition("\n## ")[0]
     rows = {line.split("`")[1].split()[0].strip(","): line for line in section.splitlines() if line.startswith("| `--")}
-    python = (PAGE.parent / "python.md").read_text(encoding="utf-8")
+    python = generated_page("python.md")
     for name, default in defaults.items():
         option = f"--{name.replace('_', '-')}"
         assert re.search(rf"{option} (?:(?! --).)*\[default: {default}\]", help_text), option
