@@ -7,8 +7,12 @@ from ._cluster import (
     no_workers_error as no_workers_error,
 )
 from ._own._recipe import Survey as Survey
-from ._splits import split_by_group as split_by_group
-from ._streams import random_bits as random_bits, random_choices as random_choices, stream_keys as stream_keys
+from ._streams import (
+    random_bits as random_bits,
+    random_choices as random_choices,
+    split_by_group as split_by_group,
+    stream_keys as stream_keys,
+)
 
 def describe(name: str) -> str: ...
 def get(name: str) -> type[Recipe]: ...

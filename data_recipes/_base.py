@@ -20,8 +20,6 @@ from mmgen.core.progress import Work
 from mmgen.settings.config import Settings
 from mmgen.settings.plugins import CODE_VARIABLE, run_code_files
 
-__all__ = ["Recipe", "Rows", "Workers", "check_dataset_size", "map_in_order"]
-
 T = TypeVar("T")
 
 Workers = int | str | None

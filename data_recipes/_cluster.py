@@ -14,15 +14,6 @@ from urllib.parse import urlsplit
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.core.extras import how_to_install
 
-__all__ = [
-    "FIRST_WORKER_SECONDS",
-    "cluster_client",
-    "cluster_error_types",
-    "failed_cluster_error",
-    "no_workers_error",
-    "map_on_cluster",
-]
-
 T = TypeVar("T")
 
 FIRST_WORKER_SECONDS = 20  # seconds for a first worker to appear

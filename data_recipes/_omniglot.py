@@ -31,8 +31,6 @@ from mmgen.data_recipes._published import (
     unverified_source,
 )
 
-__all__ = ["SIDE", "Characters", "box_mean", "read_characters"]
-
 SIDE = 28
 """Height and width of a picture."""
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
 
-__all__ = ["Call", "build_array", "build_matrix", "read_opcodes"]
-
 _MOST = 5_000_000
 """Largest number of instructions, far above those of the datasets: no file keeps the reader busy for ever."""
 _LARGEST = 200 * 2**20

@@ -18,10 +18,7 @@ from mmgen.core.memory import check_memory
 from mmgen.core.pictures import MOST_BYTES, decode_picture
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._published import SourceComparison, different_source, unverified_source
-from mmgen.data_recipes._splits import PARTS, part_of
-from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys
-
-__all__ = ["PatchSource", "Patches", "cut_patches", "find_pictures", "read_patches"]
+from mmgen.data_recipes._streams import PARTS, part_of, random_bits, random_integers, stream_keys
 
 UNKNOWN_PART = 255
 """Code of the unknown part of a picture; other codes are places in ``PARTS``."""

@@ -1,19 +1,32 @@
-"""Comparison of the user's files with a published dataset; differences are reported, not refused."""
+"""Published files: download, formats (IDX, amat), and comparison with what was published.
+
+Reader for IDX files, the format that MNIST is published in; gzipped or not.
+
+Big-endian: two zero bytes, a type code (8: unsigned byte), the number of dimensions, each as uint32, the data.
+
+Reader for the fixed binarisation of MNIST by Larochelle and Murray: three text files of zeros and ones.
+
+References:
+    The Neural Autoregressive Distribution Estimator (Larochelle, Murray, AISTATS 2011),
+    https://proceedings.mlr.press/v15/larochelle11a.html
+"""
 
 import hashlib
+import http.client
+import math
+import struct
+import urllib.request
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "SourceComparison",
-    "published_source",
-    "compare_sha256",
-    "file_md5",
-    "comparison_notes",
-    "different_source",
-    "unverified_source",
-]
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.core.errors import DataError, reason_of
+from mmgen.core.foreign import CannotReadError, open_unpacked, read_unpacked
+from mmgen.core.progress import Progress, Work
 
 _BLOCK = 2**20
 
@@ -92,3 +105,146 @@ def file_md5(path: Path) -> str:
     except OSError:
         return ""
     return digest.hexdigest()
+
+
+_DOWNLOAD_BLOCK = 1 << 16
+_TIMEOUT = 30.0  # seconds without a byte before the next mirror is tried
+
+Files = Mapping[str, tuple[str, int]]
+"""SHA-256 (hexadecimal) and size in bytes by file name; "" and 0 where the reader of the file checks its content."""
+
+
+def cache_folder(name: str) -> Path:
+    """Return the user's folder for downloads of this name (``~/.cache/mmgen/NAME`` on Linux)."""
+    import pooch
+
+    return Path(pooch.os_cache("mmgen")) / name
+
+
+def _is_intact(path: Path, sha256: str) -> bool:
+    return path.is_file() and (not sha256 or hashlib.sha256(path.read_bytes()).hexdigest() == sha256)
+
+
+def is_complete(folder: Path, files: Files) -> bool:
+    """Return whether the folder holds all files with the right hashes."""
+    return all(_is_intact(folder / name, sha256) for name, (sha256, _) in files.items())
+
+
+class _MirrorError(Exception):
+    """Error of a mirror that does not answer, or sends something other than the file."""
+
+
+def _read_blocks(url: str) -> Iterator[bytes]:
+    """Yield the bytes at an address in blocks."""
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
+            while block := answer.read(_DOWNLOAD_BLOCK):
+                yield block
+    except (http.client.HTTPException, OSError) as error:  # URLError is an OSError
+        raise _MirrorError(str(error) or type(error).__name__) from None
+
+
+def _download_file(url: str, path: Path, sha256: str) -> Generator[int, None, str]:
+    """Download one file; yields the bytes so far and returns the error, "" if the file is complete."""
+    from mmgen.artifacts import atomic_path
+
+    done, digest = 0, hashlib.sha256()
+    try:
+        with atomic_path(path) as temporary:
+            with temporary.open("wb") as file:
+                for block in _read_blocks(url):
+                    file.write(block)
+                    digest.update(block)
+                    done += len(block)
+                    yield done
+            if sha256 and digest.hexdigest() != sha256:
+                raise _MirrorError(f"{done} bytes with SHA-256 {digest.hexdigest()[:12]}..., expected {sha256[:12]}...")
+    except _MirrorError as error:
+        return f"{url}: {error}"
+    return ""
+
+
+def download(folder: Path, files: Files, mirrors: Sequence[str], advice: str) -> Work[Path]:
+    """Return work that downloads the missing files into a folder and returns the folder; progress counts bytes.
+
+    Args:
+        folder: The cache folder.
+        files: SHA-256 and size by name.
+        mirrors: Addresses of folders with the files, tried in order.
+        advice: Clause for errors on how to get the files otherwise.
+
+    Raises:
+        DataError: No mirror has a file (raised as the work is done).
+    """
+    missing = {name: rest for name, rest in files.items() if not _is_intact(folder / name, rest[0])}
+
+    def download_all() -> Generator[Progress, None, Path]:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"cannot make the cache folder {folder}: {reason_of(error)}; {advice}") from None
+        before = 0
+        for name, (sha256, size) in missing.items():
+            faults = []
+            for mirror in mirrors:
+                attempt = _download_file(mirror + name, folder / name, sha256)
+                while True:
+                    try:
+                        yield Progress(before + min(next(attempt), size))
+                    except StopIteration as stop:
+                        fault = stop.value
+                        break
+                if not fault:
+                    break
+                faults.append(fault)
+            else:
+                raise DataError(f"cannot download {name} ({'; '.join(faults)}): {advice}")
+            before += size
+            yield Progress(before)
+        return folder
+
+    total = sum(size for _, size in missing.values())
+    return Work(f"downloading {', '.join(missing)}", total, "byte", download_all)
+
+
+_UNSIGNED_BYTE = 8
+_MOST_BYTES = 2**30  # the largest of the MNIST kind, EMNIST by class, has 640 MB
+
+
+def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
+    """Read an IDX file of unsigned bytes, gzipped or not, as an array with this number of dimensions.
+
+    Raises:
+        DataError: The file is missing, of another type or shape, truncated, or too long.
+    """
+    expected = f"an IDX file of unsigned bytes with {dimensions} dimension{'s' if dimensions > 1 else ''}"
+    length = 4 + 4 * dimensions
+    try:
+        with open_unpacked(path) as file:
+            header = read_unpacked(file, length)
+            if len(header) < 4 or header[:2] != b"\0\0":
+                start = header[:4].hex() or "nothing"
+                raise DataError(f"{path} is no IDX file (it starts with {start}), expected {expected}")
+            if header[2] != _UNSIGNED_BYTE or header[3] != dimensions:
+                raise DataError(f"{path} has type code {header[2]} and {header[3]} dimensions, expected {expected}")
+            if len(header) < length:
+                raise DataError(f"{path} ends within its header, after {len(header)} bytes: download it again")
+            shape = struct.unpack(f">{dimensions}I", header[4:])
+            size = math.prod(shape)
+            claim = f"its header says {' x '.join(map(str, shape))}, that is {length + size:,} bytes"
+            if size > _MOST_BYTES and math.prod(struct.unpack(f"<{dimensions}I", header[4:])) <= _MOST_BYTES:
+                raise DataError(
+                    f"{path} has its numbers in little-endian order, expected big-endian; download it again"
+                )
+            if size > _MOST_BYTES:
+                raise DataError(f"{path} is too large: {claim}, expected at most {_MOST_BYTES:,}")
+            data = read_unpacked(file, size)
+            if len(data) < size:
+                raise DataError(
+                    f"{path} is truncated: {claim}, but there are {length + len(data):,}; download it again"
+                )
+            if read_unpacked(file, 1):
+                raise DataError(f"{path} is too long: {claim}, but there are more; download it again")
+    except CannotReadError as error:
+        raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None
+    return np.frombuffer(data, np.uint8).reshape(shape)

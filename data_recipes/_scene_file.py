@@ -13,18 +13,17 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from mmgen.core.errors import DataError, format_unknown_name
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.plain_text import NotTextError, decode_text
-from mmgen.data_recipes._captions import (
+from mmgen.data_recipes._scenes import (
     NO_RELATION,
     Captions,
+    Scenes,
+    Words,
     attribute_words,
     compose_captions,
     draw_captions,
     find_relations,
 )
-from mmgen.data_recipes._scenes import Scenes, Words
 from mmgen.data_recipes._streams import Bits
-
-__all__ = ["SceneFile", "caption_scenes", "read_scene_file"]
 
 _MOST_BYTES = 2**28  # some 400,000 scenes
 _FLOOR = 100.0  # units; nothing that is farther away can be seen

@@ -12,8 +12,6 @@ from mmgen.core.errors import DataError
 from mmgen.core.parsing import printable
 from mmgen.core.plain_text import NotTextError, decode_lines
 
-__all__ = ["Separated", "read_separated"]
-
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes (|)"}
 _LONGEST_LINE = 2**24
 _EXPECTED = "expected columns separated by commas, semicolons, tabs or pipes; save it as CSV (UTF-8)"

@@ -14,13 +14,11 @@ from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
 from mmgen.data_recipes._published import comparison_notes
 from mmgen.data_recipes._sources import Digits, Source, fetch_digits, read_digits
-from mmgen.data_recipes._splits import Parts, official_scheme, split_by_group
-from mmgen.data_recipes._streams import random_order
+from mmgen.data_recipes._streams import Parts, official_scheme, random_order, split_by_group
 
 if TYPE_CHECKING:
     from mmgen.artifacts import DatasetWriter
 
-__all__ = ["PARTS", "DigitPools", "SeveralDigitsRecipe"]
 
 PARTS = ("train", "val", "test")
 

@@ -14,9 +14,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from mmgen.core.progress import Work
-from mmgen.data_recipes._amat import read_amat
 from mmgen.data_recipes._digits import INK, DigitRecipe, Factor, Vocabulary
-from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
+from mmgen.data_recipes._sources import DIGIT_SIZE, Digits, read_amat
 
 __all__ = ["BinaryMnist"]
 

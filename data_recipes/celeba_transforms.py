@@ -17,13 +17,15 @@ from mmgen.data_recipes._base import Rows
 from mmgen.data_recipes._celeba._landmarks import (
     Detector,
     FaceFinder,
+    add_watermark,
+    blacken_right_half,
+    detect_edges,
     draw_mask,
     fetch_predictor,
     load_predictor,
     require_faces_extra,
 )
 from mmgen.data_recipes._celeba._lists import LandmarkUse
-from mmgen.data_recipes._celeba._pictures import add_watermark, blacken_right_half, detect_edges
 from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces
 from mmgen.data_recipes._celeba._source import Source
 

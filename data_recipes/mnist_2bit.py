@@ -10,8 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._digits import Binarise, DigitRecipe, Factor, Picture, Vocabulary
-from mmgen.data_recipes._render import resize_digits
+from mmgen.data_recipes._digits import Binarise, DigitRecipe, Factor, Picture, Vocabulary, resize_digits
 
 __all__ = ["Mnist2bit"]
 

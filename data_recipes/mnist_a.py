@@ -11,10 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mmgen.data_recipes._digits import DigitRecipe, Factor, Picture, SplitScheme, Vocabulary
-from mmgen.data_recipes._render import paste_patches, transform_digits
-from mmgen.data_recipes._splits import split_by_group
-from mmgen.data_recipes._streams import random_bits, random_choices, random_uniforms, truncated_normal
+from mmgen.data_recipes._digits import (
+    DigitRecipe,
+    Factor,
+    Picture,
+    SplitScheme,
+    Vocabulary,
+    paste_patches,
+    transform_digits,
+)
+from mmgen.data_recipes._streams import random_bits, random_choices, random_uniforms, split_by_group, truncated_normal
 
 __all__ = ["MnistA"]
 

@@ -15,11 +15,10 @@ from pydantic import Field
 from mmgen.core.errors import DataError
 from mmgen.core.notation import UNKNOWN
 from mmgen.data_recipes._base import Rows
-from mmgen.data_recipes._render import resize_digits
+from mmgen.data_recipes._digits import resize_digits
 from mmgen.data_recipes._several_digits import PARTS, DigitPools, SeveralDigitsRecipe
 from mmgen.data_recipes._sources import DIGIT_SIZE
-from mmgen.data_recipes._splits import Parts
-from mmgen.data_recipes._streams import Bits, random_bits, random_integers, random_uniforms, stream_keys
+from mmgen.data_recipes._streams import Bits, Parts, random_bits, random_integers, random_uniforms, stream_keys
 
 if TYPE_CHECKING:
     from mmgen.artifacts import DatasetWriter

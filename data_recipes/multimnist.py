@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from mmgen.data_recipes._base import Rows
-from mmgen.data_recipes._digits import INK
-from mmgen.data_recipes._render import binarise, pack_bits, resize_digits
+from mmgen.data_recipes._digits import INK, binarise, pack_bits, resize_digits
 from mmgen.data_recipes._several_digits import PARTS, DigitPools, SeveralDigitsRecipe
 from mmgen.data_recipes._sources import DIGIT_SIZE
 from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys

@@ -16,12 +16,10 @@ from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
-from mmgen.data_recipes._digits import LAYOUTS, Binarise, SplitScheme
+from mmgen.data_recipes._digits import LAYOUTS, Binarise, SplitScheme, binarise, pack_bits
 from mmgen.data_recipes._omniglot import SIDE, Characters, read_characters
 from mmgen.data_recipes._published import comparison_notes
-from mmgen.data_recipes._render import binarise, pack_bits
-from mmgen.data_recipes._splits import split_by_group
-from mmgen.data_recipes._streams import random_order, stream_keys
+from mmgen.data_recipes._streams import random_order, split_by_group, stream_keys
 
 __all__ = ["Omniglot"]
 

@@ -19,8 +19,7 @@ from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._patches import Patches, cut_patches, find_pictures, read_patches
 from mmgen.data_recipes._published import comparison_notes
-from mmgen.data_recipes._splits import PARTS, Parts, split_by_group
-from mmgen.data_recipes._streams import random_order
+from mmgen.data_recipes._streams import PARTS, Parts, random_order, split_by_group
 from mmgen.modalities.patch import PatchDescription
 
 __all__ = ["NaturalPatches"]

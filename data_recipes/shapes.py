@@ -10,8 +10,7 @@ from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
-from mmgen.data_recipes._splits import split_by_group
-from mmgen.data_recipes._streams import random_bits, random_choices, random_uniforms, stream_keys
+from mmgen.data_recipes._streams import random_bits, random_choices, random_uniforms, split_by_group, stream_keys
 
 __all__ = ["Shapes"]
 

@@ -20,11 +20,23 @@ from pydantic_core import PydanticCustomError
 from mmgen.core.errors import format_unknown_name
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
-from mmgen.data_recipes._captions import RELATIONS, Captions, attribute_words, caption_vocabulary, draw_captions
 from mmgen.data_recipes._scene_file import SceneFile, caption_scenes, read_scene_file
-from mmgen.data_recipes._scenes import LAMPS, LOOKS, VISIBLE_AT, SceneArrays, Scenes, Words, draw_scenes, scene_arrays
-from mmgen.data_recipes._splits import Parts, split_by_group
-from mmgen.data_recipes._streams import random_order, stream_keys
+from mmgen.data_recipes._scenes import (
+    LAMPS,
+    LOOKS,
+    RELATIONS,
+    VISIBLE_AT,
+    Captions,
+    SceneArrays,
+    Scenes,
+    Words,
+    attribute_words,
+    caption_vocabulary,
+    draw_captions,
+    draw_scenes,
+    scene_arrays,
+)
+from mmgen.data_recipes._streams import Parts, random_order, split_by_group, stream_keys
 
 __all__ = ["TwoObjects"]
 

@@ -13,17 +13,6 @@ from mmgen.core.errors import DataError
 from mmgen.core.plain_text import NotTextError, decode_text
 from mmgen.data_recipes._separated import read_separated
 
-__all__ = [
-    "ALL_ATTRIBUTES",
-    "ATTRIBUTES",
-    "CELEBA_SIZE",
-    "PARTS",
-    "PUBLISHED",
-    "Lists",
-    "LandmarkUse",
-    "read_lists",
-]
-
 LandmarkUse = Literal["ignored", "optional", "needed"]
 """Whether the list of landmarks is read."""
 

@@ -19,13 +19,10 @@ from mmgen.core.foreign import CannotReadError
 from mmgen.core.pictures import image_array
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, map_in_order
+from mmgen.data_recipes._celeba._landmarks import WIDTH, crop_and_resize, decode_face
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, LandmarkUse, Lists
-from mmgen.data_recipes._celeba._pictures import WIDTH, crop_and_resize, decode_face
-from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
-from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Source
-from mmgen.data_recipes._splits import Parts
-
-__all__ = ["CelebaRecipe", "Faces", "SplitScheme"]
+from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Shard, ShardFolder, Source
+from mmgen.data_recipes._streams import Parts
 
 SplitScheme = tuple[str, Parts]
 """Meaning of a split scheme, and its parts."""

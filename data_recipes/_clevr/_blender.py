@@ -24,7 +24,6 @@ from mmgen.core.processes import child_environment
 if TYPE_CHECKING:
     from mmgen.data_recipes._clevr import SceneArrays
 
-__all__ = ["blender_scenes", "render_with_blender"]
 
 _WORKER = Path(__file__).with_name("_blender_worker.py")
 _SHAPES = ("sphere", "cylinder", "cube")
@@ -32,7 +31,7 @@ _SHAPES = ("sphere", "cylinder", "cube")
 
 def blender_scenes(scenes: "SceneArrays", size: int, samples: int) -> dict[str, Any]:
     """Return scenes as JSON values for the script that Blender runs."""
-    from mmgen.data_recipes._clevr import _backdrop, _bodies, _camera, _lamps, _materials
+    from mmgen.data_recipes._clevr import _bodies, _lamps
 
     def to_floats(values: Any) -> list[float]:
         return [float(value) for value in values]
@@ -61,27 +60,27 @@ def blender_scenes(scenes: "SceneArrays", size: int, samples: int) -> dict[str, 
     return {
         "size": size,
         "samples": samples,
-        "field_of_view": _camera.FIELD_OF_VIEW,
-        "filter_width": _camera.FILTER_WIDTH,
+        "field_of_view": _bodies.FIELD_OF_VIEW,
+        "filter_width": _bodies.FILTER_WIDTH,
         "sun": {"direction": list(_lamps.SUN_DIRECTION), "strength": _lamps.SUN_STRENGTH, "angle": _lamps.SUN_ANGLE},
         "backdrop": {
-            "albedo": _backdrop.ALBEDO,
-            "back": list(_backdrop.BACK),
-            "start": _backdrop.START,
-            "radius": _backdrop.RADIUS,
-            "half_width": _backdrop.HALF_WIDTH,
+            "albedo": _bodies.ALBEDO,
+            "back": list(_bodies.BACK),
+            "start": _bodies.START,
+            "radius": _bodies.RADIUS,
+            "half_width": _bodies.HALF_WIDTH,
         },
         "rubber": {
-            "outer_index": _materials.OUTER_INDEX,
-            "inner_index": _materials.INNER_INDEX,
-            "velvet": _materials.VELVET_SIGMA,
-            "coat": _materials.COAT,
-            "coat_alpha": _materials.COAT_ROUGHNESS,
+            "outer_index": _lamps.OUTER_INDEX,
+            "inner_index": _lamps.INNER_INDEX,
+            "velvet": _lamps.VELVET_SIGMA,
+            "coat": _lamps.COAT,
+            "coat_alpha": _lamps.COAT_ROUGHNESS,
         },
         "metal": {
-            "glossy_share": _materials.GLOSSY_SHARE,
-            "glossy_alpha": _materials.GLOSSY,
-            "mirror_alpha": _materials.MIRROR,
+            "glossy_share": _lamps.GLOSSY_SHARE,
+            "glossy_alpha": _lamps.GLOSSY,
+            "mirror_alpha": _lamps.MIRROR,
         },
         "scenes": described,
     }

@@ -21,7 +21,6 @@ if __name__ == "__main__":  # and elsewhere this file can be looked at without B
     import bpy
     from mathutils import Vector
 
-__all__: list[str] = []
 
 _AROUND = 96  # segments round a cylinder
 _ROUNDING = 12  # segments of a rounded edge

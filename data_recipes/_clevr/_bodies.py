@@ -8,21 +8,30 @@ edge, the ray goes on in steps of the distance to the rounded body (sphere traci
 References:
     Sphere Tracing: A Geometric Method for the Antialiased Ray Tracing of Implicit Surfaces (Hart, 1996), The Visual
     Computer 12(10), https://doi.org/10.1007/s003710050084
+
+The grey floor, which rises behind the scene in a quarter cylinder to a wall; everything else is black.
+
+CLEVR publishes its floor as a mesh. The numbers here describe it by a cylinder; they, and the light that its parts send
+to each other, are fitted to the empty parts of eight pictures that Blender rendered with that mesh. (Start and radius
+of the cylinder can be traded against each other; the wall is where the mesh has it, 16 behind the origin.)
 """
 
-from math import sqrt
+from math import pi, sqrt, tan
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._clevr._jit import device
-from mmgen.data_recipes._clevr._vectors import Vector, dot, normalise, point_on_ray
-
-__all__ = [
-    "BLUE", "COLUMNS", "COS", "CUBE", "CYLINDER", "GREEN", "METAL", "NOTHING", "RED", "RIM", "SHAPE", "SIN", "SIZE",
-    "SPHERE", "X", "Y", "body_colour", "body_normal", "covered_share", "distance_to_body", "is_shadowed",
-    "nearest_body", "ray_body_distance",
-]  # fmt: skip
+from mmgen.data_recipes._clevr._vectors import (
+    Axes,
+    Vector,
+    cross,
+    device,
+    dot,
+    normalise,
+    point_on_ray,
+    scale,
+    subtract,
+)
 
 X, Y, SIZE, COS, SIN, SHAPE, METAL, RED, GREEN, BLUE = range(10)
 COLUMNS = 10
@@ -211,3 +220,111 @@ def covered_share(bodies: Bodies, i: int, p: Vector, n: Vector) -> float:
     nearness = 1.0 / sqrt(dot(v, v))
     share = max(0.0, dot(v, n)) * nearness * (s * nearness) * (s * nearness)
     return min(1.0, share * _BREADTH[int(bodies[i, SHAPE])])
+
+
+ALBEDO = 0.8
+
+BACK = (-0.9235, 0.3836)
+"""Horizontal direction in which the floor rises, a unit vector."""
+
+START = 8.0
+"""Where it begins to, from the origin."""
+
+RADIUS = 8.0
+"""Radius of the quarter cylinder, which ends in the wall."""
+
+HALF_WIDTH = 22.0
+"""Extent of floor and wall to either side of the origin; mirrored in metal, their ends can be seen."""
+
+_AMBIENT = np.array([0.0055, 0.0067, 0.0092, 0.0130, 0.0209, 0.0231, 0.0164, 0.0187])
+"""Radiance that the backdrop sends back of light which came over its other parts, every 4 units from 12 before the
+origin to 16 behind. It is brightest where the floor begins to face the wall."""
+
+_AMBIENT_START, _AMBIENT_STEP = -12.0, 4.0
+
+
+@device
+def backdrop_distance(p: Vector, w: Vector) -> float:
+    """Return the distance from p along the ray w to the backdrop; NOTHING if it misses."""
+    r, dr = p[0] * BACK[0] + p[1] * BACK[1] - START, w[0] * BACK[0] + w[1] * BACK[1]
+    h, dh = p[2] - RADIUS, w[2]
+    t = NOTHING
+    if dh < 0.0 and r - p[2] / dh * dr <= 0.0:
+        t = -p[2] / dh  # the floor
+    else:
+        # In the plane across the cylinder: (r + t dr)^2 + (h + t dh)^2 = radius^2, the farther solution.
+        a, b, c = dr * dr + dh * dh, r * dr + h * dh, r * r + h * h - RADIUS * RADIUS
+        discriminant = b * b - a * c
+        if discriminant > 0.0:
+            round_t = (-b + sqrt(discriminant)) / a
+            if r + round_t * dr >= 0.0 and h + round_t * dh <= 0.0:
+                t = round_t
+        if t == NOTHING and dr > 0.0 and h + (RADIUS - r) / dr * dh > 0.0:
+            t = (RADIUS - r) / dr  # the wall
+    aside = (p[0] + t * w[0]) * BACK[1] - (p[1] + t * w[1]) * BACK[0]
+    return t if abs(aside) < HALF_WIDTH else NOTHING
+
+
+@device
+def backdrop_normal(p: Vector) -> Vector:
+    """Return the unit normal at a point of the backdrop."""
+    r = p[0] * BACK[0] + p[1] * BACK[1] - START
+    if r <= 0.0:
+        return 0.0, 0.0, 1.0
+    h = p[2] - RADIUS
+    if h >= 0.0:
+        return -BACK[0], -BACK[1], 0.0
+    length = sqrt(r * r + h * h)
+    return -r * BACK[0] / length, -r * BACK[1] / length, -h / length
+
+
+@device
+def ambient_radiance(p: Vector) -> float:
+    """Return the radiance at a point p of the backdrop that comes from light of the other parts of the backdrop."""
+    place = (p[0] * BACK[0] + p[1] * BACK[1] - _AMBIENT_START) / _AMBIENT_STEP
+    place = min(max(place, 0.0), len(_AMBIENT) - 1.001)
+    cell = int(place)
+    return _AMBIENT[cell] + (place - cell) * (_AMBIENT[cell + 1] - _AMBIENT[cell])
+
+
+FIELD_OF_VIEW = 49.134
+"""Degrees, of the whole (square) image."""
+
+FILTER_WIDTH = 3.0
+"""Pixels across the whole Blackman-Harris window that pixels are filtered with."""
+
+_HALF = tan(FIELD_OF_VIEW / 2.0 * pi / 180.0)
+
+
+@device
+def camera_axes(position: Vector) -> Axes:
+    """Return unit vectors right, up and forward of an upright camera that looks at the origin from a side."""
+    forward = normalise(scale(position, -1.0))
+    right = normalise(cross(forward, (0.0, 0.0, 1.0)))
+    return right, cross(right, forward), forward
+
+
+@device
+def primary_ray(axes: Axes, x: float, y: float, size: int) -> Vector:
+    """Return the unit direction through the point (x, y) of the image, in pixels from its upper left corner."""
+    right, up, forward = axes
+    a = (2.0 * x / size - 1.0) * _HALF
+    b = (1.0 - 2.0 * y / size) * _HALF
+    return normalise(
+        (
+            forward[0] + a * right[0] + b * up[0],
+            forward[1] + a * right[1] + b * up[1],
+            forward[2] + a * right[2] + b * up[2],
+        )
+    )
+
+
+@device
+def project_point(position: Vector, axes: Axes, p: Vector, size: int) -> tuple[float, float, float]:
+    """Return the image coordinates of a point in pixels, and its depth (positive in front of the camera)."""
+    right, up, forward = axes
+    v = subtract(p, position)
+    depth = dot(v, forward)
+    x = dot(v, right) / (depth * _HALF)
+    y = dot(v, up) / (depth * _HALF)
+    return (x + 1.0) * 0.5 * size, (1.0 - y) * 0.5 * size, depth

@@ -8,26 +8,34 @@ References:
     The Rendering Equation (Kajiya, SIGGRAPH 1986), https://doi.org/10.1145/15922.15902
 """
 
-from math import pi
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._clevr._backdrop import ALBEDO, ambient_radiance, backdrop_distance, backdrop_normal
 from mmgen.data_recipes._clevr._bodies import (
+    ALBEDO,
+    CUBE,
     METAL,
     NOTHING,
+    SHAPE,
+    SIZE,
+    X,
+    Y,
+    ambient_radiance,
+    backdrop_distance,
+    backdrop_normal,
     body_colour,
     body_normal,
+    camera_axes,
     covered_share,
     is_shadowed,
     nearest_body,
+    primary_ray,
+    project_point,
 )
-from mmgen.data_recipes._clevr._camera import camera_axes, primary_ray
-from mmgen.data_recipes._clevr._jit import device
-from mmgen.data_recipes._clevr._lamps import sample_light, visible_light
-from mmgen.data_recipes._clevr._materials import (
+from mmgen.data_recipes._clevr._lamps import (
     GLOSSY,
     GLOSSY_SHARE,
     MIRROR,
@@ -40,23 +48,27 @@ from mmgen.data_recipes._clevr._materials import (
     rubber_coat,
     rubber_layers,
     rubber_sample,
+    sample_light,
+    visible_light,
 )  # fmt: skip
-from mmgen.data_recipes._clevr._sampling import Offsets, fill_pixel_offsets, interpolate_table, sample_point
 from mmgen.data_recipes._clevr._vectors import (
     Axes,
+    Offsets,
     Vector,
     add,
+    device,
     dot,
+    fill_pixel_offsets,
     from_frame,
+    interpolate_table,
     multiply,
     normalise,
     orthonormal_frame,
     point_on_ray,
+    sample_point,
     scale,
     to_frame,
 )
-
-__all__ = ["FEW", "render_scene"]
 
 FEW = 4
 """Samples of a pixel that shows neither a body nor a shadow. The others get those that are asked for, but ..."""
@@ -238,3 +250,47 @@ def render_scene(
                     needed = _sample_count(met, samples)
             for channel in range(3):
                 image[channel, row, column] = _srgb_byte(total[channel] / taken)
+
+
+@device
+def _screen_box(bodies: Floats, i: int, position: Vector, axes: Any, size: int) -> tuple[int, int, int, int]:
+    """Return rows and columns (first, end, first, end) outside which no pixel shows the body."""
+    half = bodies[i, SIZE]
+    # Half width of an upright box with any rotation about the vertical.
+    wide = half * sqrt(2.0) if bodies[i, SHAPE] == CUBE else half
+    top, bottom, left, right = 1e9, -1e9, 1e9, -1e9
+    for corner in range(8):
+        p = (
+            bodies[i, X] + (wide if corner & 1 else -wide),
+            bodies[i, Y] + (wide if corner & 2 else -wide),
+            half + (half if corner & 4 else -half),
+        )
+        x, y, depth = project_point(position, axes, p, size)
+        if depth < 1e-3:
+            return 0, size, 0, size  # the body reaches beside or behind the camera
+        top, bottom, left, right = min(top, y), max(bottom, y), min(left, x), max(right, x)
+    return (
+        max(int(top), 0),
+        max(min(int(bottom) + 1, size), 0),
+        max(int(left), 0),
+        max(min(int(right) + 1, size), 0),
+    )
+
+
+def mark_bodies(bodies: Floats, cameras: Floats, size: int, counts: NDArray[Any], masks: NDArray[Any]) -> None:
+    """Count the pixels that show each body into ``counts`` [n, objects]; set ``masks`` [n, S, S] to i + 1 at body i.
+
+    One ray is cast per pixel of each body's screen box. ``masks`` of shape [0, 0, 0] are not filled.
+    """
+    for scene in range(len(bodies)):
+        position = (cameras[scene, 0], cameras[scene, 1], cameras[scene, 2])
+        axes = camera_axes(position)
+        for i in range(bodies.shape[1]):
+            top, bottom, left, right = _screen_box(bodies[scene], i, position, axes, size)
+            for row in range(top, bottom):
+                for column in range(left, right):
+                    w = primary_ray(axes, column + 0.5, row + 0.5, size)
+                    if nearest_body(bodies[scene], position, w, -1)[1] == i:
+                        counts[scene, i] += 1
+                        if len(masks):
+                            masks[scene, row, column] = i + 1

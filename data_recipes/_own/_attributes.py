@@ -16,8 +16,6 @@ from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._files import list_examples, shell_quoted
 from mmgen.data_recipes._own._tables import Cell, Columns
 
-__all__ = ["FEW", "Attributes", "build_attributes", "check_columns", "parse_bins"]
-
 FEW = 20
 """A column with more different values becomes an attribute only if it is named."""
 

@@ -17,16 +17,6 @@ from mmgen.data_recipes._own._source import Source
 from mmgen.data_recipes._own._tables import Cell, Columns, Several
 from mmgen.descriptions import UNSPECIFIED, split_into_words
 
-__all__ = [
-    "CaptionChoice",
-    "Captions",
-    "Records",
-    "choose_captions",
-    "drop_multi_valued_columns",
-    "encode_captions",
-    "select_records",
-]
-
 _UNKNOWN = ("na", "n/a", "nan", "none", "null")
 """Words for an unknown value in lower case, besides those of descriptions (:data:`UNSPECIFIED`)."""
 

@@ -12,9 +12,7 @@ from pathlib import Path, PurePosixPath
 from mmgen.core.errors import DataError, reason_of
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.parsing import printable
-from mmgen.data_recipes._splits import part_of
-
-__all__ = ["PICTURE_ENDINGS", "Files", "is_hidden", "list_examples", "shell_quoted", "stays_inside"]
+from mmgen.data_recipes._streams import part_of
 
 PICTURE_ENDINGS = (
     ".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".dib", ".ppm", ".pgm", ".pbm", ".pnm",

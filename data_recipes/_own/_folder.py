@@ -16,8 +16,6 @@ from mmgen.data_recipes._own._parts import CLASSES, parts_by_folder
 from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._own._tables import ALL_ENDINGS, ENDINGS, MOST_BYTES, Cell, Table, read_table, to_cell
 
-__all__ = ["FolderSource"]
-
 _FILE_NAME = "file_name"
 _SUFFIX = "_file_name"
 _LONGEST_NAME = 1000

@@ -31,9 +31,7 @@ from mmgen.data_recipes._own._hub_files import (
 )
 from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._own._tables import to_cell, to_texts
-from mmgen.data_recipes._splits import part_of
-
-__all__ = ["HubSource"]
+from mmgen.data_recipes._streams import part_of
 
 _FORMATS = ("imagefolder", "parquet", "arrow", "webdataset", "json", "csv")
 """The library's readers that read tables and pictures, and nothing that could be code."""

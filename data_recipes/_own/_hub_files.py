@@ -14,16 +14,6 @@ from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import MalformedError, parse_json, printable
 from mmgen.data_recipes._own._files import PICTURE_ENDINGS, Files, stays_inside
 
-__all__ = [
-    "check_all_pictures_read",
-    "check_files_are_safe",
-    "check_saved_dataset",
-    "file_elsewhere_error",
-    "is_saved_dataset",
-    "is_within",
-    "safe_yaml",
-]
-
 _DESCRIPTIONS = ("README.md", ".huggingface.yaml", "dataset_infos.json", "dataset_info.json", "state.json",
                  "dataset_dict.json")  # fmt: skip
 _MOST_BYTES = 2**24

@@ -8,17 +8,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
 from mmgen.core.parsing import printable
-from mmgen.data_recipes._splits import PARTS, Parts, part_of, split_by_group
-
-__all__ = [
-    "CLASSES",
-    "check_no_part_columns",
-    "complete_user_parts",
-    "draw_parts",
-    "group_by_labels",
-    "parts_by_folder",
-    "parts_of_column",
-]
+from mmgen.data_recipes._streams import PARTS, Parts, part_of, split_by_group
 
 CLASSES = "--folders-are-classes"
 """The option for folders as classes."""

@@ -34,12 +34,11 @@ from mmgen.data_recipes._own._parts import (
     parts_of_column,
 )
 from mmgen.data_recipes._own._source import Inspection, Source, inspect_pictures
-from mmgen.data_recipes._splits import PARTS, Parts
+from mmgen.data_recipes._streams import PARTS, Parts
 
 if TYPE_CHECKING:
     from mmgen.artifacts import DatasetWriter
 
-__all__ = ["SPLIT", "OwnRecipe", "Survey"]
 
 _LEAST = 20  # pictures
 _CHUNK = 128

@@ -21,8 +21,6 @@ from mmgen.core.progress import Progress
 from mmgen.data_recipes._base import Workers, map_in_order
 from mmgen.data_recipes._own._tables import Cell, Columns, Several
 
-__all__ = ["Inspection", "Source", "inspect_pictures", "modality_names"]
-
 _AT_ONCE_BYTES = 2**25
 """Bytes of files that one worker gets at a time, besides the last file."""
 

@@ -16,9 +16,6 @@ from mmgen.data_recipes._own._files import shell_quoted
 from mmgen.data_recipes._separated import read_separated
 from mmgen.descriptions import normalise_text
 
-__all__ = ["ALL_ENDINGS", "ENDINGS", "MOST_BYTES", "Cell", "Columns", "Several", "Table", "read_table", "to_cell",
-           "to_texts"]  # fmt: skip
-
 ENDINGS = (".csv", ".jsonl", ".parquet")
 """Endings of tables named metadata."""
 _TEXT = (".csv", ".tsv", ".txt", ".token")

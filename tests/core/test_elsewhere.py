@@ -20,7 +20,7 @@ from mmgen.figures import plots
 assert "matplotlib" not in sys.modules, "a mistake need not wait for it"
 plots.get("traversal")
 import matplotlib, mmgen.figures.report.curves
-from mmgen.data_recipes._clevr._jit import numba
+from mmgen.data_recipes._clevr._vectors import numba
 from numba.core import config
 config.reload_config()
 seen = [matplotlib.rcParams[name] for name in ("text.usetex", "font.size")]
@@ -66,5 +66,5 @@ def test_each_such_library_is_first_imported_in_one_place() -> None:
     rooms = {"drawing", "report", "plots"}  # of plots only the figures, which are loaded by name
     for name in found["matplotlib"]:
         assert name.split("/")[:2] == ["mmgen", "figures"] and name.split("/")[2] in rooms and "plots/_" not in name
-    assert {name.removeprefix("data_recipes/") for name in found["numba"]} == {"_clevr/_jit.py"}
+    assert {name.removeprefix("data_recipes/") for name in found["numba"]} == {"_clevr/_vectors.py"}
     assert found["wandb"] == {"mmgen/training/loggers.py"}

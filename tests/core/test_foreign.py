@@ -21,17 +21,16 @@ from mmgen.core import pictures
 from mmgen.core.errors import ArtifactError, DataError, MmgenError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member, unpack_zlib
 from mmgen.core.pictures import FORMATS, decode_picture, read_picture
-from mmgen.data_recipes._amat import read_amat
 from mmgen.data_recipes._celeba import _landmarks
-from mmgen.data_recipes._celeba._pictures import decode_face
-from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
-from mmgen.data_recipes._celeba._source import Source
-from mmgen.data_recipes._idx import read_idx
+from mmgen.data_recipes._celeba._landmarks import decode_face
+from mmgen.data_recipes._celeba._source import Shard, ShardFolder, Source
 from mmgen.data_recipes._opcodes import read_opcodes
 from mmgen.data_recipes._own._folder import FolderSource
-from mmgen.data_recipes._planetoid import read_citations
+from mmgen.data_recipes._published import read_idx
 from mmgen.data_recipes._scene_file import read_scene_file
-from mmgen.data_recipes._sprites import SpriteArchive
+from mmgen.data_recipes._sources import read_amat
+from mmgen.data_recipes.dsprites import SpriteArchive
+from mmgen.data_recipes.planetoid import read_citations
 from mmgen.generation.images import read_file_images
 from tests.test_floors import SOURCES, name_of
 

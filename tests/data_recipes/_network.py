@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from mmgen.data_recipes import _planetoid
-from mmgen.data_recipes._planetoid import Network
+from mmgen.data_recipes import planetoid
+from mmgen.data_recipes.planetoid import Network
 
 
 def publish(
@@ -30,8 +30,8 @@ def publish(
 
 def expect(monkeypatch: pytest.MonkeyPatch, nodes: int, edges: Any, features: int, classes: int) -> None:
     """Make Cora a network of this size and these sorted edges."""
-    sha256 = _planetoid._edges_hash(nodes, np.asarray(edges))
-    monkeypatch.setitem(_planetoid.NETWORKS, "cora", Network(nodes, len(edges), features, classes, sha256))
+    sha256 = planetoid._edges_hash(nodes, np.asarray(edges))
+    monkeypatch.setitem(planetoid.NETWORKS, "cora", Network(nodes, len(edges), features, classes, sha256))
 
 
 def build_network(folder: Path, monkeypatch: pytest.MonkeyPatch, nodes: int = 60) -> Path:

@@ -9,8 +9,7 @@ from PIL import Image
 
 from mmgen.core.foreign import CannotReadError
 from mmgen.core.pictures import image_array
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
-from mmgen.data_recipes._celeba._pictures import (
+from mmgen.data_recipes._celeba._landmarks import (
     HEIGHT,
     WIDTH,
     add_watermark,
@@ -19,6 +18,7 @@ from mmgen.data_recipes._celeba._pictures import (
     decode_face,
     detect_edges,
 )
+from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.data_recipes.celeba_words import WORDS, shuffle_words, true_words
 from tests.data_recipes._faces import drawn_face, jpeg

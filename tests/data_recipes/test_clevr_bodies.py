@@ -24,7 +24,7 @@ from mmgen.data_recipes._clevr._bodies import (
     nearest_body,
     ray_body_distance,
 )  # fmt: skip
-from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later
+from mmgen.data_recipes._clevr._vectors import OPTIONS, compile_later
 
 SHAPES = (SPHERE, CYLINDER, CUBE)
 RAYS = 4000

@@ -4,32 +4,37 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mmgen.data_recipes._clevr import _backdrop, _materials
-from mmgen.data_recipes._clevr._backdrop import backdrop_distance, backdrop_normal
-from mmgen.data_recipes._clevr._bodies import NOTHING
-from mmgen.data_recipes._clevr._camera import FIELD_OF_VIEW, camera_axes, primary_ray, project_point
-from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later
+from mmgen.data_recipes._clevr import _bodies, _lamps
+from mmgen.data_recipes._clevr._bodies import (
+    FIELD_OF_VIEW,
+    NOTHING,
+    backdrop_distance,
+    backdrop_normal,
+    camera_axes,
+    primary_ray,
+    project_point,
+)
 from mmgen.data_recipes._clevr._lamps import (
     LAMPS,
     SUN_ANGLE,
     SUN_DIRECTION,
     SUN_STRENGTH,
-    lamp_rows,
-    sample_light,
-    visible_light,
-)
-from mmgen.data_recipes._clevr._materials import (
     fresnel,
     ggx,
     ggx_sample,
+    lamp_rows,
     rubber_body,
     rubber_coat,
     rubber_layers,
     rubber_sample,
+    sample_light,
+    visible_light,
 )
-from mmgen.data_recipes._clevr._sampling import (
+from mmgen.data_recipes._clevr._vectors import (
+    OPTIONS,
     PURPOSES,
     circle_point,
+    compile_later,
     fill_pixel_offsets,
     filter_table,
     hash64,
@@ -272,7 +277,7 @@ def test_rubber_seen_flat_is_all_coat():
     assert layers[2] > 0.99
     assert sum(layers[:3]) == pytest.approx(1.0)
     assert sum(evaluate(viewer(0.7), np.array([viewer(0.5)]), 0.2, np.empty((1, 3)))[:3]) == pytest.approx(1.0)
-    assert pytest.approx(1.0) == _materials.GLOSSY_SHARE + _materials.MIRROR_SHARE
+    assert pytest.approx(1.0) == _lamps.GLOSSY_SHARE + _lamps.MIRROR_SHARE
 
 
 # --- lights ---------------------------------------------------------------------------------------------------------
@@ -362,7 +367,7 @@ def backdrop(p, w):
 
 def test_rays_end_on_the_floor_the_cylinder_or_the_wall_and_normals_point_back():
     random = np.random.default_rng(0)
-    back = np.array([*_backdrop.BACK, 0.0])
+    back = np.array([*_bodies.BACK, 0.0])
     assert np.linalg.norm(back) == pytest.approx(1.0, abs=1e-4)
     parts = set()
     for _ in range(2000):
@@ -373,7 +378,7 @@ def test_rays_end_on_the_floor_the_cylinder_or_the_wall_and_normals_point_back()
         if t >= NOTHING:
             continue
         q = p + t * w
-        r = q @ back - _backdrop.START
+        r = q @ back - _bodies.START
         assert t > 0
         assert np.dot(n, w) < 0
         assert np.linalg.norm(n) == pytest.approx(1.0, abs=1e-3)
@@ -381,16 +386,16 @@ def test_rays_end_on_the_floor_the_cylinder_or_the_wall_and_normals_point_back()
             parts.add("floor")
             assert q[2] == pytest.approx(0.0, abs=1e-9)
             assert n == pytest.approx((0, 0, 1))
-        elif q[2] < _backdrop.RADIUS:
+        elif q[2] < _bodies.RADIUS:
             parts.add("cylinder")
-            assert np.hypot(r, q[2] - _backdrop.RADIUS) == pytest.approx(_backdrop.RADIUS, abs=1e-3)
+            assert np.hypot(r, q[2] - _bodies.RADIUS) == pytest.approx(_bodies.RADIUS, abs=1e-3)
         else:
             parts.add("wall")
-            assert r == pytest.approx(_backdrop.RADIUS, abs=1e-3)
+            assert r == pytest.approx(_bodies.RADIUS, abs=1e-3)
     assert parts == {"floor", "cylinder", "wall"}
 
 
 def test_the_backdrop_ends_at_its_sides_and_above_the_floors_open_end():
-    aside = (_backdrop.BACK[1], -_backdrop.BACK[0], -0.01)
+    aside = (_bodies.BACK[1], -_bodies.BACK[0], -0.01)
     assert backdrop((0.0, 0.0, 5.0), aside)[0] == NOTHING
-    assert backdrop((0.0, 0.0, 5.0), (-_backdrop.BACK[0], -_backdrop.BACK[1], 0.1))[0] == NOTHING
+    assert backdrop((0.0, 0.0, 5.0), (-_bodies.BACK[0], -_bodies.BACK[1], 0.1))[0] == NOTHING

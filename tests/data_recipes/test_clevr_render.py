@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from mmgen.data_recipes import _clevr
-from mmgen.data_recipes._clevr import _api, _compiled
+from mmgen.data_recipes._clevr import _api
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.data_recipes._scenes import LAMPS, LOOKS, SceneArrays, scene_arrays
 
@@ -195,12 +195,13 @@ def test_kernels_that_are_cached_need_no_compilation(images):
 @pytest.fixture
 def fresh(monkeypatch, tmp_path):
     """Caches that know nothing yet, and a user's cache that is empty."""
-    for function in (_compiled.kernel_folder, _compiled.load_kernels):
+    functions = (_api.kernel_folder, _api.load_kernels)
+    for function in functions:
         function.cache_clear()
-        monkeypatch.setattr(_compiled, function.__name__, function)
+        monkeypatch.setattr(_api, function.__name__, function)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     yield tmp_path
-    for function in (_compiled.kernel_folder, _compiled.load_kernels):
+    for function in functions:
         function.cache_clear()
 
 
@@ -217,19 +218,19 @@ def test_compilation_is_work_with_progress_when_the_cache_is_empty(fresh, monkey
 
 
 def test_machine_code_is_kept_in_a_folder_named_after_all_sources(fresh):
-    folder = _compiled.kernel_folder()
+    folder = _api.kernel_folder()
     assert folder is not None
     assert folder.parent == fresh / "mmgen"
-    assert not _compiled.is_cached()
+    assert not _api.is_cached()
 
 
 def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(fresh, monkeypatch):
     (fresh / "mmgen").write_text("in the way of the folder")
-    assert _compiled.kernel_folder() is None
-    assert not _compiled.is_cached()
-    render_scene, mark_bodies = _compiled.load_kernels()
-    assert render_scene.py_func is _compiled._SOURCES[0]
-    assert mark_bodies.py_func is _compiled._SOURCES[1]
+    assert _api.kernel_folder() is None
+    assert not _api.is_cached()
+    render_scene, mark_bodies = _api.load_kernels()
+    assert render_scene.py_func is _api._SOURCES[0]
+    assert mark_bodies.py_func is _api._SOURCES[1]
 
 
 @pytest.mark.slow

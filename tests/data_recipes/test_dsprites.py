@@ -10,9 +10,8 @@ import pytest
 
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.errors import DataError
-from mmgen.data_recipes import _sprites
-from mmgen.data_recipes._sprites import POSITIONS, SHAPES, SpriteArchive, render_sprites
-from mmgen.data_recipes.dsprites import Dsprites
+from mmgen.data_recipes import dsprites
+from mmgen.data_recipes.dsprites import POSITIONS, SHAPES, Dsprites, SpriteArchive, render_sprites
 
 REFERENCE = Path(os.environ.get("MMGEN_TEST_DATA", "../shared/data")) / "dsprites-reference" / "gif_frames.npz"
 FACTORS = ("shape", "scale", "orientation", "x", "y")
@@ -103,10 +102,10 @@ def test_all_of_them(tmp_path: Path) -> None:
         assert np.array_equal(by_angle[:, 0], by_angle[:, 39])
         assert np.bincount(part)[0] == pytest.approx(0.85 * 737_280, rel=0.01)
         ink = sum(dataset.read_image("image", slice(row, row + 2048)).mean() for row in range(0, 737_280, 2048))
-        radii = _sprites._HEART_RADII
+        radii = dsprites._HEART_RADII
         heart = (radii[:-1] * radii[1:]).sum() * np.sin(np.pi / 18)  # both halves of the polygon
         areas = 19.2**2, np.pi * 12.8 * 7.2, heart
-        assert ink / 360 == pytest.approx(np.square(_sprites.SCALES).mean() * np.mean(areas) / 4096, rel=0.002)
+        assert ink / 360 == pytest.approx(np.square(dsprites.SCALES).mean() * np.mean(areas) / 4096, rel=0.002)
     assert (tmp_path / "d.h5").stat().st_size < 8 * 2**20
 
 
@@ -122,7 +121,7 @@ def write_archive(path: Path, pictures: np.ndarray, name: str = "imgs.npy") -> P
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
     """Archives of three sprites only."""
-    monkeypatch.setattr(_sprites, "_PICTURES", 3 * POSITIONS)
+    monkeypatch.setattr(dsprites, "_PICTURES", 3 * POSITIONS)
     columns = np.random.default_rng(0).integers(0, 2, (3 * POSITIONS, 1, 64), dtype=np.uint8)
     return np.tile(columns, (1, 64, 1))  # no two alike, and soon packed
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from mmgen.core.errors import DataError
-from mmgen.data_recipes._idx import read_idx
+from mmgen.data_recipes._published import read_idx
 
 
 def idx_bytes(array: np.ndarray) -> bytes:

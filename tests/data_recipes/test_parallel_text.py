@@ -8,7 +8,7 @@ import pytest
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import DataError, SettingsError
-from mmgen.data_recipes import _parallel
+from mmgen.data_recipes import parallel_text
 from mmgen.data_recipes.parallel_text import ParallelText
 from mmgen.settings.config import validate
 
@@ -119,7 +119,7 @@ def test_wrong_files_are_refused(tmp_path: Path, english: bytes, german: bytes, 
 
 
 def test_a_packed_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_parallel, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(parallel_text, "_MOST_BYTES", 10_000)
     write_aligned(tmp_path, "a", pairs(40))
     (tmp_path / "a.de").unlink()
     (tmp_path / "a.de.gz").write_bytes(gzip.compress(b"ein hund\n" * 100_000))

@@ -12,10 +12,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from mmgen.core.errors import DataError
-from mmgen.data_recipes import _planetoid
+from mmgen.data_recipes import planetoid
 from mmgen.data_recipes._opcodes import build_array, build_matrix, read_opcodes
-from mmgen.data_recipes._planetoid import Citations, Network, fetch_citations, read_citations
-from mmgen.data_recipes.planetoid import hold_out_citations
+from mmgen.data_recipes.planetoid import Citations, Network, fetch_citations, hold_out_citations, read_citations
 from tests.data_recipes._network import expect, publish
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "planetoid"
@@ -206,7 +205,7 @@ def test_missing_and_other_networks_are_refused(tmp_path: Path) -> None:
         read_citations("cora", tmp_path)
     wrong = Network(3, 1, 1_433, 7, "0" * 64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(_planetoid.NETWORKS, "cora", wrong)
+        patch.setitem(planetoid.NETWORKS, "cora", wrong)
         np.savez(tmp_path / "cora.npz", edges=np.array([[0, 1]]), num_nodes=3)
         with pytest.raises(DataError, match=r"other edges than cora as published \(SHA-256 .*, expected 000000000000"):
             read_citations("cora", tmp_path)
@@ -220,12 +219,12 @@ def test_download_is_checked_by_what_it_holds(tmp_path: Path, monkeypatch: pytes
     published.mkdir()
     _publish(published, 2)
     _shrink(monkeypatch)
-    monkeypatch.setattr(_planetoid, "cache_folder", lambda name: cache)
+    monkeypatch.setattr(planetoid, "cache_folder", lambda name: cache)
     handler = partial(SimpleHTTPRequestHandler, directory=published)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        monkeypatch.setattr(_planetoid, "_MIRRORS", [f"http://127.0.0.1:{server.server_port}/"])
+        monkeypatch.setattr(planetoid, "_MIRRORS", [f"http://127.0.0.1:{server.server_port}/"])
         work = fetch_citations("cora", None)
         assert work is not None
         for _ in work:

@@ -14,13 +14,13 @@ from mmgen import data_recipes
 from mmgen.artifacts import Dataset
 from mmgen.commands.make_data import preview_recipe
 from mmgen.core.errors import UsageError
-from mmgen.data_recipes import _amat, _sources
+from mmgen.data_recipes import _sources
 from mmgen.data_recipes._celeba import _lists, _source
 from mmgen.data_recipes._celeba._source import Source
 from mmgen.data_recipes._omniglot import read_characters
 from mmgen.data_recipes._patches import find_pictures
-from mmgen.data_recipes._planetoid import NETWORKS, compare_with_published, read_citations
 from mmgen.data_recipes._sources import read_digits
+from mmgen.data_recipes.planetoid import NETWORKS, compare_with_published, read_citations
 from mmgen.experiments._plan import find_experiment
 from mmgen.results.published import published_table
 from mmgen.settings.config import validate
@@ -72,7 +72,7 @@ def test_mnist_is_mnist(data: str, tmp_path: Path) -> None:
     held = np.load(outside_data("binary-mnist") / "fixed_binarisation.npz")
     images = np.concatenate([held[part].reshape(-1, 28, 28) for part in ("train", "valid", "test")]) * np.uint8(255)
     part = np.repeat(np.array([0, 2, 1], np.uint8), [50_000, 10_000, 10_000])
-    assert _sources.Digits(images, np.full(70_000, 255, np.uint8), part).sha256 == _amat._CONTENT
+    assert _sources.Digits(images, np.full(70_000, 255, np.uint8), part).sha256 == _sources._CONTENT
 
 
 def test_other_files_in_the_place_of_the_fixed_binarisation(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmgen.data_recipes._render import binarise, pack_bits, paste_patches, resize_digits, transform_digits
+from mmgen.data_recipes._digits import binarise, pack_bits, paste_patches, resize_digits, transform_digits
 from mmgen.data_recipes._streams import stream_keys
 
 BAR = np.zeros((28, 28), np.uint8)

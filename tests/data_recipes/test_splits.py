@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mmgen.data_recipes._splits import official_scheme, split_by_group
+from mmgen.data_recipes._streams import official_scheme, split_by_group
 
 
 @pytest.mark.parametrize("n", [20, 100, 240, 1797])

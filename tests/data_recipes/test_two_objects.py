@@ -11,9 +11,8 @@ import pytest
 from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.errors import DataError, SettingsError
-from mmgen.data_recipes._captions import RELATIONS
 from mmgen.data_recipes._clevr import visible_pixels
-from mmgen.data_recipes._scenes import LOOKS, scene_arrays
+from mmgen.data_recipes._scenes import LOOKS, RELATIONS, scene_arrays
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.data_recipes.two_objects import _hold_out_combinations
 from mmgen.settings.config import validate

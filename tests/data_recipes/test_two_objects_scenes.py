@@ -7,8 +7,17 @@ import pytest
 from scipy import stats
 
 from mmgen.data_recipes import _clevr
-from mmgen.data_recipes._captions import RELATIONS, attribute_words, caption_vocabulary, draw_captions
-from mmgen.data_recipes._scenes import LOOKS, SIZES, draw_scenes, footprint_radius, scene_arrays
+from mmgen.data_recipes._scenes import (
+    LOOKS,
+    RELATIONS,
+    SIZES,
+    attribute_words,
+    caption_vocabulary,
+    draw_captions,
+    draw_scenes,
+    footprint_radius,
+    scene_arrays,
+)
 from mmgen.data_recipes._streams import stream_keys
 
 N = 10_000
