@@ -54,8 +54,7 @@ class TrainedModel(ModelData):
     Attributes:
         path: The loaded file: the model, or a posterior fitted to it.
         header: Its header.
-        model_path: The model's own checkpoint.
-        model_header: Its header.
+        model_path, model_header: The model's own checkpoint, and its header.
         settings: The model's settings.
         model: The model, in evaluation mode.
         device: Where the networks are.
@@ -196,6 +195,7 @@ class TrainedModel(ModelData):
         guided.posteriors = guide_posteriors(self.posteriors, self.likelihood, guided.guidance, seed, self._estimates)
         return guided
 
+    @check_arguments
     def recording(self, statistics: dict[str, CandidateStatistics]) -> Self:
         """Return a copy whose guided draws add what candidates they had to ``statistics``, by posterior."""
         changed = copy.copy(self)

@@ -94,7 +94,7 @@ GIVEN: dict[str, Any] = {
     "codes": [[0, 1]], "complete": True, "words": None, "dataset": "nowhere.h5", "description": "colour=red",
     "images": PICTURES,
     "n": 2, "name": "image", "part": "test", "path": "nowhere", "posterior": "prior", "recipe": "nowhere",
-    "scheme": "iid", "weight": 1, "z": torch.zeros(3, 1, 2), "generator": None,
+    "scheme": "iid", "statistics": {}, "weight": 1, "z": torch.zeros(3, 1, 2), "generator": None,
 }  # fmt: skip
 """Good values of arguments that have no default."""
 
