@@ -190,7 +190,7 @@ def _explain_system_failure(error: Exception) -> str | None:
             "or use a machine with more"
         )
     if "RuntimeError" in class_names and _CONNECTION_LOST.search(text):
-        from mmgen.training.device_processes import describe_failed_process  # which is loaded where this happens
+        from mmgen.training.devices import describe_failed_process  # which is loaded where this happens
 
         if sentence := describe_failed_process():
             return sentence

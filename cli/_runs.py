@@ -19,8 +19,7 @@ import joblib
 
 from mmgen.artifacts.files import leads_out_of_folder
 from mmgen.cli._console import WIDTH, say, terminal_width
-from mmgen.cli._locks import hold_lock
-from mmgen.cli._stages import run_command
+from mmgen.cli._stages import hold_lock, run_command
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError
 from mmgen.core.processes import check_open_files, choose_process_count
 from mmgen.experiments import Stage

@@ -1,18 +1,115 @@
-"""Running ``mmgen`` commands as processes."""
+"""Commands as processes: their output folder, the locks of the files that they make, and their end."""
 
+import fcntl
+import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
-from mmgen.core.errors import Interrupted, MmgenError
+from mmgen.artifacts.files import open_internal_file
+from mmgen.cli._console import say
+from mmgen.core.errors import Interrupted, MmgenError, reason_of
 from mmgen.core.processes import start_mmgen
 
-__all__ = ["run_command"]
+__all__ = ["create_output_folder", "hold_lock", "run_command"]
+
+_RETRY_SECONDS = 0.5  # seconds between attempts to get a lock that another process holds
+
+
+@contextmanager
+def hold_lock(path: Path, is_needed: Callable[[], bool]) -> Iterator[int]:
+    """Hold the lock of the file ``path`` in this block, and yield the descriptor of the lock file.
+
+    Args:
+        path: The file to be made; its lock file lies beside it.
+        is_needed: Whether to wait on while another process holds the lock.
+
+    Raises:
+        Interrupted: The lock is no longer needed.
+        MmgenError: The file system has no locks.
+    """
+    lock_file = path.with_name(f".{path.name}.lock")
+    handle = _wait_for_lock(lock_file, is_needed)
+    try:
+        yield handle
+    finally:
+        with suppress(OSError):
+            lock_file.unlink()  # while it is locked: a waiting process sees that it is gone, and makes another
+        os.close(handle)
+
+
+def _wait_for_lock(lock_file: Path, is_needed: Callable[[], bool]) -> int:
+    """Wait until this process holds the lock, and return the descriptor of the lock file."""
+    is_announced = False
+    while True:
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = open_internal_file(lock_file, os.O_RDWR)
+        except OSError as error:
+            raise _lock_error(lock_file, error) from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(lock_file)):
+                    return handle
+            os.close(handle)
+            continue
+        except BlockingIOError:
+            os.close(handle)
+        except OSError as error:
+            os.close(handle)
+            raise _lock_error(lock_file, error) from None
+        if not is_announced:
+            made = lock_file.name.removeprefix(".").removesuffix(".lock")
+            say(f"another process makes {made} already; waiting for it")
+            is_announced = True
+        if not is_needed():
+            raise Interrupted(f"another process held the lock {lock_file} until this run was stopped; run it again", 15)
+        time.sleep(_RETRY_SECONDS)
+
+
+def _lock_error(lock_file: Path, error: OSError) -> MmgenError:
+    return MmgenError(
+        f"cannot lock {lock_file}: {reason_of(error)}; use a folder on a file system that has locks (--output)"
+    )
+
+
+@contextmanager
+def create_output_folder(folder: Path, disposable: Collection[str] = ()) -> Iterator[None]:
+    """Create a folder and its parents for this block; if the block fails, remove those that are still empty.
+
+    Args:
+        folder: The output folder.
+        disposable: Names of files that are removed with an otherwise empty folder.
+
+    Raises:
+        MmgenError: The folder cannot be created.
+    """
+    created: list[Path] = []
+    try:
+        try:
+            created = [path for path in (folder, *folder.parents) if not path.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = "it is there and is no folder" if isinstance(error, FileExistsError) else reason_of(error)
+            raise MmgenError(f"cannot use the folder {folder}: {why}; choose another with --output") from None
+        yield
+    except BaseException:
+        with suppress(OSError):  # another process may use it too
+            if folder in created and all(path.name in disposable for path in folder.iterdir()):
+                for name in disposable:
+                    (folder / name).unlink(missing_ok=True)
+        for path in created:
+            with suppress(OSError):  # one with content stays
+                path.rmdir()
+        raise
+
 
 _POLL_SECONDS = 0.2  # seconds; well below the second in which a command counts two signals as one request
 

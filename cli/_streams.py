@@ -6,7 +6,9 @@ the command with an error.
 
 import errno
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +17,7 @@ from typing import Any, TextIO
 from mmgen.core.errors import MmgenError, reason_of
 from mmgen.core.plain_text import MARKS, NotTextError, decode_text
 
-__all__ = ["ReaderLeft", "guarded_streams", "read_stdin"]
+__all__ = ["ReaderLeft", "guarded_streams", "ignore_first_interrupt", "read_stdin"]
 
 _MOST_BYTES = 1 << 20
 """Limit of stdin, which holds paths, one per line."""
@@ -177,3 +179,26 @@ def read_stdin() -> str:
         return decode_text(data)
     except NotTextError as error:
         raise MmgenError(f"cannot read a path from stdin: {error}; give the path itself instead of '-'") from None
+
+
+@contextmanager
+def ignore_first_interrupt() -> Iterator[None]:
+    """Ignore the first Ctrl-C or SIGTERM in this block, in which a finished file's path is printed."""
+    # Else the command could report an interruption although the file is complete, and refuse to replace it when
+    # repeated.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore_handlers() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, lambda *_: restore_handlers())
+    try:
+        yield
+    finally:
+        restore_handlers()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mmgen.cli._console import print_result, print_table
-from mmgen.cli._ending import ignore_first_interrupt
+from mmgen.cli._streams import ignore_first_interrupt
 
 if TYPE_CHECKING:
     from mmgen.commands.baseline import Baseline

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mmgen.cli._console import print_result, print_result_lines, print_result_table, print_table as talk_table, say
-from mmgen.cli._ending import ignore_first_interrupt
+from mmgen.cli._streams import ignore_first_interrupt
 
 if TYPE_CHECKING:
     from mmgen.commands.evaluate import Evaluate

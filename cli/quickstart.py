@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from mmgen.cli._measure import print_warnings
 
 from mmgen.cli._console import follow, print_result, print_table, say
-from mmgen.cli._folders import create_output_folder
 from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._quickstart_table import (
     COLUMNS,
@@ -20,7 +20,7 @@ from mmgen.cli._quickstart_table import (
     final_table,
     read_scores,
 )
-from mmgen.cli.eval import print_warnings
+from mmgen.cli._stages import create_output_folder
 from mmgen.core.errors import UsageError, format_unknown_name
 
 if TYPE_CHECKING:

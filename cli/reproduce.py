@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mmgen.cli._console import follow, print_result, print_table, say
-from mmgen.cli._folders import create_output_folder
 from mmgen.cli._options import (
     command_line,
     complete_tables,
@@ -17,6 +16,7 @@ from mmgen.cli._options import (
     read_path,
     seed_option,
 )
+from mmgen.cli._stages import create_output_folder
 from mmgen.core.errors import MmgenError, UsageError
 
 if TYPE_CHECKING:

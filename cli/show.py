@@ -23,7 +23,7 @@ def show_command(
     if as_json:
         print_result(json.dumps(described))  # which stays alone on stdout
         return
-    from mmgen.artifacts.ancestors import format_lineage, read_lineage
+    from mmgen.artifacts.lineage import format_lineage, read_lineage
 
     lines = _format_sections(described, format_lineage(read_lineage(path_of(stage.file))))
     if stage.output is None:

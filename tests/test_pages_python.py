@@ -21,9 +21,8 @@ from mmgen.results.score import Score
 from mmgen.settings import plugins, registry
 from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, make_linear_gaussian
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
-from mmgen.training.players import make_optimizers
 from mmgen.training.settings import TrainingSettings
-from mmgen.training.task import ModelTask
+from mmgen.training.task import ModelTask, make_optimizers
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

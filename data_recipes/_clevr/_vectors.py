@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.core.elsewhere import outside_current_folder
+from mmgen.core.extras import outside_current_folder
 
 with outside_current_folder():
     import numba

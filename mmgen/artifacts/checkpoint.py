@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from mmgen.artifacts.containers import read_tensor_table, require_kind
 from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.files import atomic_path
-from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, Parent, header_to_json, make_header
-from mmgen.artifacts.members import check_members
+from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, Parent, check_members, header_to_json, make_header
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import printable
 from mmgen.settings.arguments import check_arguments

@@ -4,12 +4,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts.ancestors import read_lineage
 from mmgen.artifacts.bundle import read_array_shapes
 from mmgen.artifacts.containers import read_header, read_tensor_table
 from mmgen.artifacts.dataset import Dataset
-from mmgen.artifacts.header import Header
-from mmgen.artifacts.members import is_available
+from mmgen.artifacts.header import Header, is_available
+from mmgen.artifacts.lineage import read_lineage
 from mmgen.settings.config import to_json_values
 
 __all__ = ["summarise_contents", "describe_file", "format_training"]

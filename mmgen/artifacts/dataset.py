@@ -10,6 +10,7 @@ from pydantic import SkipValidation
 
 import mmgen.modalities
 from mmgen.artifacts.containers import open_hdf5
+from mmgen.artifacts.content_id import file_stamp, record_verified, was_verified
 from mmgen.artifacts.elements import NAME, FactorInfo, FileElement, array_path
 from mmgen.artifacts.hdf5 import (
     Array,
@@ -21,7 +22,6 @@ from mmgen.artifacts.hdf5 import (
     read_text,
     require_hard_link,
 )
-from mmgen.artifacts.remembered import file_stamp, record_verified, was_verified
 from mmgen.core.errors import ArtifactError, UsageError, format_unknown_name
 from mmgen.core.markup import facts_table
 from mmgen.core.parsing import printable

@@ -8,8 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from mmgen.artifacts.containers import read_header
-from mmgen.artifacts.header import KINDS, Header
-from mmgen.artifacts.members import is_available
+from mmgen.artifacts.header import KINDS, Header, is_available
 from mmgen.artifacts.pages import read_page_models
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import LOG_ENDING, printable

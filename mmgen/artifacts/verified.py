@@ -1,4 +1,4 @@
-"""Verification of any artifact against its content id, without torch and without reading it twice."""
+"""Verification of any artifact against its content id, without torch, once per change of the file."""
 
 import math
 from pathlib import Path
@@ -6,12 +6,13 @@ from pathlib import Path
 from mmgen.artifacts.bundle import read_array_shapes
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.artifacts.containers import read_header
+from mmgen.artifacts.content_id import file_stamp, record_verified, was_verified
 from mmgen.artifacts.dataset import Dataset
 from mmgen.artifacts.latents import read_latents
-from mmgen.artifacts.remembered import file_stamp, record_verified, was_verified
 from mmgen.artifacts.samples import read_samples
 
 __all__ = ["QUICK_BYTES", "is_verified"]
+
 
 QUICK_BYTES = 2**28
 """Most bytes that are read, about a second's work, to verify a file."""

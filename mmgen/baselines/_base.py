@@ -24,10 +24,9 @@ from mmgen.models import Model, build_model
 from mmgen.objectives import Bound
 from mmgen.objectives.elbo import Elbo
 from mmgen.posteriors import means_in_slices
-from mmgen.training.batches import DatasetRows, Rows
+from mmgen.training.batches import DatasetRows, MaskedRows, Rows
 from mmgen.training.labelling import choose_labelled_examples, label_seed
 from mmgen.training.loop import train
-from mmgen.training.masked import MaskedRows
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import choose_paired_examples, paired_count
 from mmgen.training.precision import resolve_device

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import mmgen.baselines
 from mmgen.artifacts import Dataset
-from mmgen.artifacts.members import members_of
+from mmgen.artifacts.header import members_of
 from mmgen.baselines._base import BaselineData, LabelReader, LabelSupply
 from mmgen.baselines._density import DensityBaseline, Numbers
 from mmgen.core.errors import DataError, UsageError, format_unknown_name

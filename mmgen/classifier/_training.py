@@ -24,7 +24,7 @@ from mmgen.results.number import Number
 from mmgen.results.standard_errors import binomial_error
 from mmgen.settings.config import Settings
 from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.fabric import make_fabric
+from mmgen.training.devices import make_fabric
 from mmgen.training.loop import Resume
 from mmgen.training.precision import resolve_device
 from mmgen.training.settings import TrainingSettings

@@ -33,6 +33,7 @@ file and returns what Python users go on with; it never prints, talks through :a
 without one the path of the result is printed.
 """
 
+import importlib
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,14 +43,40 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from mmgen.commands._fields import fields_of, option_names
-from mmgen.commands._members import command_name
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import nested_items
 from mmgen.core.progress import Watch
 from mmgen.settings.declared import read_class_fields
 from mmgen.settings.kinds import Option, Seed, path_of
 
-__all__ = ["Completing", "Drawing", "Stage", "Training"]
+__all__ = ["Completing", "Drawing", "Stage", "Training", "command_name", "source_file_of", "stage_class", "stage_names"]
+
+_FILES = {"eval": "evaluate"}
+"""Files that are not called as their command is."""
+
+
+def stage_names() -> list[str]:
+    """Return the names of all commands, sorted, without importing them."""
+    files = [path.stem for path in Path(__file__).parent.glob("[!_]*.py")]
+    return sorted(map(command_name, files))
+
+
+def command_name(file: str) -> str:
+    """Return the name of the command of a file, by its stem."""
+    return {stem: command for command, stem in _FILES.items()}.get(file, file.replace("_", "-"))
+
+
+def source_file_of(command: str) -> Path:
+    """Return the Python file in which a command is defined."""
+    return Path(__file__).with_name(f"{_FILES.get(command, command.replace('-', '_'))}.py")
+
+
+def stage_class(command: str) -> Any:
+    """Import the class of a command and return it."""
+    module = importlib.import_module(f"{__package__}.{source_file_of(command).stem}")
+    (name,) = module.__all__
+    return getattr(module, name)
+
 
 R = TypeVar("R")
 
@@ -74,7 +101,7 @@ class Stage(Generic[R]):
     @cached_property
     def watch(self) -> Watch:
         """Observer to which the command sends messages and progress."""
-        from mmgen.commands._watching import choose_watch
+        from mmgen.core.progress import choose_watch
 
         return choose_watch(self.progress)
 

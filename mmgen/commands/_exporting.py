@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_replaceable
-from mmgen.artifacts.ancestors import Node, read_lineage
 from mmgen.artifacts.files import SUMS, check_writable, list_exported_files, make_write_error
+from mmgen.artifacts.lineage import Node, read_lineage
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.progress import Watch

@@ -1,18 +1,21 @@
-"""Conversion of a stage to a Python function: signature and docstring from its fields, checked arguments."""
+"""Stages as Python functions: signature and docstring from the fields, progress in notebooks, a judge as a result."""
 
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+from mmgen.classifier import Accuracy
 from mmgen.commands._base import Stage
 from mmgen.commands._fields import StageField, fields_of, option_names
 from mmgen.core.errors import MmgenError
+from mmgen.core.markup import facts_table
 from mmgen.settings.arguments import check_arguments, unknown_argument_error
 from mmgen.settings.plugins import to_kebab_case
 from mmgen.settings.registry import insert_member_names
 
-__all__ = ["make_function"]
+__all__ = ["Judge", "make_function"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,3 +89,21 @@ def _field_documentation(field: StageField) -> str:
     if not field.default_words or field.default not in (None, MISSING):
         return text
     return f"{text.removesuffix('.')}; {field.default_words} by default." if text else field.default_words
+
+
+class Judge:
+    """The result of ``train_classifier``: an attribute classifier's file and its accuracy on held-out images.
+
+    Attributes:
+        path: Its file.
+        accuracy: Percent by attribute and "mean", with errors and counts.
+    """
+
+    def __init__(self, path: Path, accuracy: Accuracy) -> None:
+        self.path, self.accuracy = path, accuracy
+
+    def __repr__(self) -> str:
+        return f"<judge {self.path}: {', '.join(f'{name} {value}' for name, value in self.accuracy.numbers.items())}>"
+
+    def _repr_html_(self) -> str:
+        return facts_table(f"judge {self.path}", self.accuracy.numbers.items())

@@ -161,7 +161,7 @@ class MakeData(Stage["Dataset"]):
     @property
     def _workers_or_scheduler(self) -> int | str | None:
         """Number of worker processes, or the address of a cluster's scheduler."""
-        from mmgen.artifacts.members import members_of
+        from mmgen.artifacts.header import members_of
 
         if self.scheduler is None:
             return self.workers
@@ -178,7 +178,7 @@ class MakeData(Stage["Dataset"]):
 
     def _was_made_by(self, command: str) -> bool:
         from mmgen.artifacts import read_header
-        from mmgen.artifacts.members import members_of
+        from mmgen.artifacts.header import members_of
         from mmgen.core.version import __version__
 
         if not self._output_path.exists() or not self._output_path.stat().st_size:

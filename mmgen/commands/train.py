@@ -127,7 +127,7 @@ class Train(Training["TrainedModel"]):
         from mmgen.settings import extends
         from mmgen.settings.config import merge
         from mmgen.training.settings import merge_settings
-        from mmgen.training.start import settings_from_start
+        from mmgen.training.weights import settings_from_start
 
         own = extends.resolve_extends(config, str(self.config))
         values = merge_settings(extends.load_preset(preset) if preset else {}, own)

@@ -11,7 +11,7 @@ from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Opt
 
 if TYPE_CHECKING:
     from mmgen.classifier import ClassifierSettings
-    from mmgen.commands._judge import Judge
+    from mmgen.commands._functions import Judge
 
 __all__ = ["TrainClassifier"]
 
@@ -62,7 +62,7 @@ class TrainClassifier(Training["Judge"]):
             SettingsError: Names all wrong keys and values.
         """
         from mmgen.classifier import train_classifier
-        from mmgen.commands._judge import Judge
+        from mmgen.commands._functions import Judge
 
         mode, (settings, output) = self.resume_mode(), self.plan
         command = command or self.command_line(output=output)

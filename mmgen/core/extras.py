@@ -1,10 +1,12 @@
-"""The libraries of each extra, as the package declares them, and messages about missing ones."""
+"""Optional libraries: the extra of each, and imports outside the current folder, whose files may be hostile."""
 
+import os
 import re
 import shlex
+from contextlib import AbstractContextManager, chdir, nullcontext
 from importlib.metadata import PackageNotFoundError, requires
 
-__all__ = ["DISTRIBUTION", "extra_requirements", "how_to_install"]
+__all__ = ["DISTRIBUTION", "extra_requirements", "how_to_install", "outside_current_folder"]
 
 DISTRIBUTION = "mmgen-toolkit"
 """Name of the installed distribution. No message shows it, since it may be published under another name."""
@@ -39,3 +41,21 @@ def how_to_install(extra: str) -> str:
     libraries = shlex.join(extra_requirements().get(extra, []))
     clone = f"pip install '.[{extra}]'"
     return f"pip install {libraries} (in a clone of mmgen: {clone})" if libraries else f"{clone} in a clone of mmgen"
+
+
+def outside_current_folder() -> AbstractContextManager[None]:
+    """Change the current folder to "/" inside a ``with`` block, so that no file of the user's folder is imported.
+
+    Example:
+        >>> here = os.getcwd()
+        >>> with outside_current_folder():
+        ...     os.getcwd() == here
+        False
+        >>> os.getcwd() == here
+        True
+    """
+    try:
+        os.getcwd()
+    except OSError:  # a folder that is gone holds no settings, and there is no way back
+        return nullcontext()
+    return chdir(os.path.abspath(os.sep))

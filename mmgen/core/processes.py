@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 from mmgen.core.errors import MmgenError, UsageError
@@ -23,16 +23,18 @@ __all__ = [
     "A_CORE",
     "MOST",
     "OWNER",
-    "prepare_program",
-    "prepare_worker",
-    "choose_process_count",
+    "StopRequest",
     "check_open_files",
     "child_environment",
+    "choose_process_count",
     "end_with_parent",
     "is_program",
-    "start_mmgen",
-    "safe_import_path",
+    "prepare_program",
+    "prepare_worker",
     "remove_current_folder",
+    "safe_import_path",
+    "start_mmgen",
+    "stop_on_signals",
 ]
 
 MOST = 1000
@@ -225,3 +227,45 @@ def check_open_files(processes: int, option: str = "--workers") -> None:
         f"{processes} processes of {option} need about {needed} open files, and this shell allows {soft}; raise that "
         f"(ulimit -n {needed}), or use fewer {option}"
     )
+
+
+_REPEAT = (
+    1.0  # seconds in which a terminal or a scheduler, and a program that runs this one, may all pass one request on
+)
+
+
+class StopRequest:
+    """Request to stop a run, with the number of the signal; None if there was none."""
+
+    signal_number: int | None = None
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[StopRequest]:
+    """Turn the first SIGINT or SIGTERM within a block into a request to stop; a second one ends the process."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request  # only the main thread may install handlers
+        return
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    requested_at = 0.0
+
+    def restore_handlers() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal requested_at
+        if request.signal_number is None:
+            request.signal_number, requested_at = number, time.monotonic()
+        elif time.monotonic() - requested_at > _REPEAT:
+            restore_handlers()
+            signal.raise_signal(number)
+
+    for number in previous:
+        signal.signal(number, handle)
+    try:
+        yield request
+    finally:
+        restore_handlers()

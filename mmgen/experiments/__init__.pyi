@@ -1,10 +1,3 @@
-from ._comparison import compare_table as compare_table
-from ._files import (
-    datasets_of_table as datasets_of_table,
-    default_dataset_of as default_dataset_of,
-    experiment_names as experiment_names,
-    experiment_text as experiment_text,
-)
 from ._page import (
     classifier_accuracy_sentence as classifier_accuracy_sentence,
     comparison_tables as comparison_tables,
@@ -13,6 +6,10 @@ from ._page import (
 from ._plan import (
     check_is_dataset as check_is_dataset,
     comment_lines as comment_lines,
+    datasets_of_table as datasets_of_table,
+    default_dataset_of as default_dataset_of,
+    experiment_names as experiment_names,
+    experiment_text as experiment_text,
     find_experiment as find_experiment,
     packaged_stages as packaged_stages,
     read_plan as read_plan,
@@ -33,3 +30,4 @@ from ._states import (
     matches_record as matches_record,
     record_command as record_command,
 )
+from ._tables import compare_table as compare_table

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from mmgen.artifacts import read_header
 from mmgen.core.parsing import printable
-from mmgen.experiments._comparison import Difference, MeasuredCell as OurCell, TableComparison
 from mmgen.experiments._plan import comment_lines
 from mmgen.experiments._stages import Plan, Scale
 from mmgen.experiments._states import is_artifact_name
+from mmgen.experiments._tables import Difference, MeasuredCell as OurCell, TableComparison
 from mmgen.results.number import Number
 from mmgen.results.published import published_table
 from mmgen.results.table import Cell, Table

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mmgen import generation
 from mmgen.artifacts import Header, find_parent
-from mmgen.artifacts.members import describe_changed_members
+from mmgen.artifacts.header import describe_changed_members
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.markup import facts_table

@@ -16,9 +16,8 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import DataError
 from mmgen.models import DataSettings
 from mmgen.posteriors._base import Target
-from mmgen.training.batches import DatasetRows
+from mmgen.training.batches import DatasetRows, supervised_row_count
 from mmgen.training.labelling import learns_unlabelled
-from mmgen.training.masked import supervised_row_count
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import examples_with_description
 

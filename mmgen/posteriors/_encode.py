@@ -24,8 +24,7 @@ from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings, Model
 from mmgen.posteriors._described_examples import DescribedExamples, needs_descriptions
 from mmgen.posteriors._encoding import encode_points
-from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.masked import hide_modalities
+from mmgen.training.batches import DatasetRows, Rows, hide_modalities
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate", "split_rows"]

@@ -24,7 +24,7 @@ from mmgen.posteriors._described_examples import (
 from mmgen.posteriors._encode import Encoding, LatentRows, encode, posterior_to_aggregate, split_rows
 from mmgen.posteriors._settings import FitSettings
 from mmgen.settings.config import validate
-from mmgen.training.fabric import make_fabric
+from mmgen.training.devices import make_fabric
 from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.model_run import check_data, load_model
 from mmgen.training.precision import resolve_precision

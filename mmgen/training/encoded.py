@@ -7,8 +7,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.seeding import torch_generator
 from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Examples, Model
-from mmgen.training.batches import Rows, fits_in_memory
-from mmgen.training.masked import MaskedRows
+from mmgen.training.batches import MaskedRows, Rows, fits_in_memory
 
 __all__ = ["EncodedRows", "choose_examples", "encode_once"]
 

@@ -16,8 +16,7 @@ from mmgen.core.errors import DataError, SettingsError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.modalities.attributes import AttributesDescription
-from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.masked import MaskedRows, supervised_row_count
+from mmgen.training.batches import DatasetRows, MaskedRows, Rows, supervised_row_count
 
 if TYPE_CHECKING:
     from mmgen.models import DataSettings

@@ -18,20 +18,18 @@ from mmgen.artifacts import check_nothing_lost, check_replaceable, read_checkpoi
 from mmgen.core.batch import Batch
 from mmgen.core.errors import DataError, Interrupted, TrainingError, UsageError
 from mmgen.core.memory import check_memory
+from mmgen.core.processes import StopRequest, stop_on_signals
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import stream_key
-from mmgen.training.averaging import AveragedWeights
 from mmgen.training.batches import Order, Rows
-from mmgen.training.fabric import make_fabric
-from mmgen.training.log import RunLog, log_path
-from mmgen.training.loggers import logger_class
-from mmgen.training.players import Player, make_optimizers, make_players
+from mmgen.training.devices import make_fabric
+from mmgen.training.log import RunLog, log_path, logger_class
 from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import TrainingSettings
-from mmgen.training.signals import StopRequest, stop_on_signals
 from mmgen.training.state import UNFINISHED, RunState, load_state, mark_finished, save_state, state_path
-from mmgen.training.task import BOUND, Task
+from mmgen.training.task import BOUND, Player, Task, make_optimizers, make_players
 from mmgen.training.validation import validate
+from mmgen.training.weights import AveragedWeights
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

@@ -23,13 +23,12 @@ from mmgen.objectives import Objective
 from mmgen.settings.config import Settings, build_member, merge, setting_names, to_json_values, validate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.encoded import choose_examples, encode_once
-from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.pairing import make_training_rows
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.stage import Stage, TaskParts, load_trained, run_stage
-from mmgen.training.start import initialisation_settings, load_start_weights
 from mmgen.training.task import ModelTask
+from mmgen.training.weights import initialisation_settings, load_start_weights, set_first_weights
 
 __all__ = [
     "ExperimentSettings",
@@ -237,7 +236,7 @@ def train_model(
         out: Checkpoint to write, kind "model".
         command: The command to record.
         resume: See :func:`mmgen.training.loop.train`.
-        start: A model whose weights the run begins with (see :func:`mmgen.training.start.settings_from_start`).
+        start: A model whose weights the run begins with (see :func:`mmgen.training.weights.settings_from_start`).
 
     Raises:
         SettingsError: The objective cannot be trained with these settings of the training.

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError, SettingsError
 from mmgen.core.seeding import numpy_generator
-from mmgen.training.batches import DatasetRows, Rows
+from mmgen.training.batches import DatasetRows, MaskedRows, Rows, supervised_row_count
 from mmgen.training.labelling import check_labelled, describe_labelled, examples_with_label, make_labelled_rows
-from mmgen.training.masked import MaskedRows, supervised_row_count
 
 if TYPE_CHECKING:
     from mmgen.models import DataSettings

@@ -11,11 +11,17 @@ from torch.optim import Optimizer
 
 from mmgen.core.errors import format_unknown_name
 from mmgen.settings.config import Settings, merge, validate
-from mmgen.training.loggers import LOGGERS
-from mmgen.training.muon import MuonParameters, check_muon
-from mmgen.training.optimizers import OPTIMIZERS, Groups
+from mmgen.training.log import LOGGERS
+from mmgen.training.optimizers import (
+    OPTIMIZERS,
+    SCHEDULES,
+    Groups,
+    MuonParameters,
+    check_muon,
+    decay_factor,
+    warmup_factor,
+)
 from mmgen.training.precision import Precision
-from mmgen.training.schedules import SCHEDULES, decay_factor, warmup_factor
 
 __all__ = ["TrainingSettings", "merge_settings"]
 

@@ -14,7 +14,7 @@ from mmgen.core.parsing import printable
 from mmgen.core.progress import Work
 from mmgen.core.seeding import stream_key
 from mmgen.training.batches import Rows
-from mmgen.training.fabric import make_fabric
+from mmgen.training.devices import make_fabric
 from mmgen.training.loop import Resume, TrainingResult, train
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import Task

@@ -18,8 +18,8 @@ from torch.optim import Optimizer
 from mmgen.artifacts import Header, read_checkpoint, read_header, write_checkpoint
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
-from mmgen.training.averaging import AveragedWeights
 from mmgen.training.optimizers import optimizer_state
+from mmgen.training.weights import AveragedWeights
 
 __all__ = [
     "UNFINISHED",

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from mmgen.artifacts import Dataset, remembered
+from mmgen.artifacts import Dataset, content_id as remembered
 from mmgen.cli._main import command_names, main
 from mmgen.core.errors import ArtifactError
 

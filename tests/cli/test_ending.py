@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from mmgen.cli._ending import ignore_first_interrupt
+from mmgen.cli._streams import ignore_first_interrupt
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -10,7 +10,7 @@ import pytest
 
 from mmgen import metrics
 from mmgen.artifacts import Dataset
-from mmgen.cli import eval as command
+from mmgen.cli import _measure as command
 from mmgen.commands.evaluate import Evaluate
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Metric, Score, evaluate

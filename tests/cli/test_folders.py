@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.cli._folders import create_output_folder
+from mmgen.cli._stages import create_output_folder
 from mmgen.core.errors import MmgenError
 
 

@@ -22,7 +22,7 @@ def helped(*arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> str
 
 
 def test_square_brackets_are_text(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    import mmgen.cli.list
+    import mmgen.cli._look
 
     def list_command(
         some: Annotated[
@@ -31,7 +31,7 @@ def test_square_brackets_are_text(monkeypatch: pytest.MonkeyPatch, capsys: Any) 
     ) -> None:
         """Needs pip install 'x[dask]', [bold]not[/bold] more."""
 
-    monkeypatch.setattr(mmgen.cli.list, "list_command", list_command)
+    monkeypatch.setattr(mmgen.cli._look, "list_command", list_command)
     text = helped("list", monkeypatch=monkeypatch, capsys=capsys)
     for written in ("x[faces]", "[1, 2]", "P [q]", "x[dask]", "[bold]not[/bold]"):
         assert written in text

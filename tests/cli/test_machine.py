@@ -22,13 +22,13 @@ FAULTS = [
 
 
 def planted(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    import mmgen.cli.list
+    import mmgen.cli._look
 
     def list_command() -> None:
         """Planted."""
         raise error
 
-    monkeypatch.setattr(mmgen.cli.list, "list_command", list_command)
+    monkeypatch.setattr(mmgen.cli._look, "list_command", list_command)
 
 
 @pytest.mark.parametrize(("error", "said"), FAULTS, ids=[type(fault[0]).__name__ for fault in FAULTS])

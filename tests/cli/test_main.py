@@ -143,13 +143,13 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Plants a command's body: ``planted(function)`` makes ``mmgen list`` call it."""
 
     def plant(body) -> None:
-        import mmgen.cli.list
+        import mmgen.cli._look
 
         def list_command() -> None:
             """Planted."""
             body()
 
-        monkeypatch.setattr(mmgen.cli.list, "list_command", list_command)
+        monkeypatch.setattr(mmgen.cli._look, "list_command", list_command)
 
     return plant
 

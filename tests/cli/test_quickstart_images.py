@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mmgen.cli import _own_pictures as own, _runs
-from mmgen.cli._folders import create_output_folder
 from mmgen.cli._main import command_names, load_command, main
+from mmgen.cli._stages import create_output_folder
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.data_recipes import Survey
 from mmgen.data_recipes.folder import Folder

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.artifacts import read_header
-from mmgen.cli._repeats import _without_options
+from mmgen.cli._parameters import _without_options
 from tests.cli.conftest import Run
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mmgen.cli import _locks, _runs
+from mmgen.cli import _runs, _stages as _locks
 from mmgen.core.errors import ArtifactError, Interrupted, MmgenError
 from mmgen.experiments._states import record_command
 from tests.experiments.files import stage as stage_of

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli import _stages
+from mmgen.core import processes as signals
 from mmgen.core.errors import MmgenError
-from mmgen.training import signals
 from tests.cli.test_runs import until
 from tests.program import environment
 

@@ -21,9 +21,8 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Demands, build_model
 from mmgen.models.autoencoder import Autoencoder, AutoencoderSettings
 from mmgen.objectives.reader import Reader
-from mmgen.training.batches import DatasetRows
+from mmgen.training.batches import DatasetRows, MaskedRows
 from mmgen.training.encoded import EncodedRows, encode_once
-from mmgen.training.masked import MaskedRows
 from mmgen.training.model_run import load_model
 from tests.codecs.conftest import KL, TINY
 from tests.program import within

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mmgen.artifacts.ancestors import Node
 from mmgen.artifacts.files import list_exported_files
+from mmgen.artifacts.lineage import Node
 from mmgen.commands import _exporting as exporting
 from mmgen.commands.export import Export
 from mmgen.core.errors import ArtifactError

@@ -21,11 +21,10 @@ from mmgen.artifacts import read_header
 from mmgen.cli import _main
 from mmgen.commands import stage_names
 from mmgen.commands._onnx_decoder import TOLERANCE, export_decoder
-from mmgen.commands._watching import NotebookWatch
 from mmgen.commands.export import Export
 from mmgen.commands.make_data import MakeData, _apply_switches
 from mmgen.core.errors import MissingParentError, UsageError
-from mmgen.core.progress import Progress, Watch, Work
+from mmgen.core.progress import NotebookWatch, Progress, Watch, Work
 from mmgen.settings.registry import registry_of
 from tests.conftest import Call
 
@@ -139,7 +138,7 @@ def test_a_dataset_of_another_version_or_package_is_another_one(
             plan(**other)
     for name, value in (
         ("core.version.__version__", "0.0.0"),
-        ("artifacts.members.members_of", lambda settings: ("other 2.0",)),
+        ("artifacts.header.members_of", lambda settings: ("other 2.0",)),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(f"mmgen.{name}", value)

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from mmgen.artifacts import read_checkpoint
 from mmgen.core.errors import ArtifactError
-from mmgen.training.averaging import AveragedWeights
 from mmgen.training.state import state_path
+from mmgen.training.weights import AveragedWeights
 from tests.core.test_states import forge, tensor
 from tests.core.test_training_runs import Line, run
 
@@ -66,5 +66,5 @@ def test_a_state_without_its_average_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     run(out, begin=8, average=0.8)
     forge(state_path(out), tensor("average.line.weight", torch.full((1, 1), torch.nan)))
-    with pytest.raises(ArtifactError, match=r"lacks a finite average of the weights 'line\.weight'"):
+    with pytest.raises(ArtifactError, match="is damaged or was changed"):
         run(out, average=0.8)

@@ -16,10 +16,10 @@ from mmgen.models._build import build_model
 from mmgen.settings.config import merge
 from mmgen.settings.extends import load_preset
 from mmgen.training.batches import DatasetRows
-from mmgen.training.first_weights import set_first_weights
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, train_model
 from mmgen.training.settings import TrainingSettings
+from mmgen.training.weights import set_first_weights
 
 PRESETS = ("mnist-vae", "mnist-iwae", "mnist-vae-cpu", "mnist-iwae-cpu")
 SIZE = 60

@@ -44,7 +44,7 @@ def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:
     os.chdir(tmp_path / "gone")
     try:
         (tmp_path / "gone").rmdir()
-        from mmgen.core.elsewhere import outside_current_folder
+        from mmgen.core.extras import outside_current_folder
 
         with outside_current_folder():
             assert not (tmp_path / "gone").exists()
@@ -67,4 +67,4 @@ def test_each_such_library_is_first_imported_in_one_place() -> None:
     for name in found["matplotlib"]:
         assert name.split("/")[:2] == ["mmgen", "figures"] and name.split("/")[2] in rooms and "plots/_" not in name
     assert {name.removeprefix("data_recipes/") for name in found["numba"]} == {"_clevr/_vectors.py"}
-    assert found["wandb"] == {"mmgen/training/loggers.py"}
+    assert found["wandb"] == {"mmgen/training/log.py"}

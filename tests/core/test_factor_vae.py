@@ -25,10 +25,9 @@ from mmgen.testing.small import SMALL_DATA, SMALL_MODEL
 from mmgen.training.batches import Order, Rows
 from mmgen.training.log import log_path
 from mmgen.training.loop import train
-from mmgen.training.players import make_optimizers
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.state import state_path
-from mmgen.training.task import MODEL, ModelTask
+from mmgen.training.task import MODEL, ModelTask, make_optimizers
 
 SMALL: dict[str, Any] = {
     "discriminator_layers": 1,

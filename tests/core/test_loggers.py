@@ -16,7 +16,7 @@ import torch
 from mmgen.artifacts import read_checkpoint
 from mmgen.cli._main import main
 from mmgen.core.errors import UsageError
-from mmgen.training.loggers import LOGGERS
+from mmgen.training.log import LOGGERS
 from mmgen.training.settings import TrainingSettings
 from tests.core.test_training_runs import run
 

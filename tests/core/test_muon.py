@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.core.errors import SettingsError
-from mmgen.training.muon import Muon, is_orthogonalised, orthogonalise
+from mmgen.training.optimizers import Muon, is_orthogonalised, orthogonalise
 from mmgen.training.settings import TrainingSettings, merge_settings
 
 RATE, SCALE, MOMENTUM, DECAY = 0.1, 0.3, 0.95, 0.5

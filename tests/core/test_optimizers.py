@@ -8,8 +8,17 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from mmgen.training.optimizers import OPTIMIZERS, optimizer_state
-from mmgen.training.schedules import SCHEDULES, constant, cosine, decay_factor, linear, stages, warmup_factor
+from mmgen.training.optimizers import (
+    OPTIMIZERS,
+    SCHEDULES,
+    constant,
+    cosine,
+    decay_factor,
+    linear,
+    optimizer_state,
+    stages,
+    warmup_factor,
+)
 from mmgen.training.settings import TrainingSettings
 
 FIRST, SECOND, RATE, DECAY = 3.0, -1.0, 0.1, 0.5

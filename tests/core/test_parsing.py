@@ -248,7 +248,7 @@ READ = {
     "data_recipes/_clevr/_api.py": 1, "mmgen/figures/explore/make.py": 1, "mmgen/settings/plugins.py": 1,
     "mmgen/settings/presets/__init__.py": 1,
     "mmgen/settings/declared.py": 2, "mmgen/results/published.py": 1, "mmgen/settings/registry.py": 2,
-    "mmgen/experiments/_files.py": 1,
+    "mmgen/experiments/_plan.py": 1,
     "mmgen/commands/_environment.py": 1, "mmgen/core/memory.py": 2, "mmgen/training/precision.py": 1,
 }  # fmt: skip
 

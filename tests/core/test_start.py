@@ -14,7 +14,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch
 from mmgen.settings.config import merge
 from mmgen.training.model_run import complete_settings, train_model
-from mmgen.training.start import settings_from_start
+from mmgen.training.weights import settings_from_start
 
 SIZE = 40
 VAE: dict[str, Any] = {
@@ -113,7 +113,7 @@ def test_weights_of_another_objective_are_not_taken_over(
 ) -> None:
     """A letter is a weight of something else in each; schedules and numbers of examples are those of a run."""
     header = replace(read_header(vae), settings={"objective": {"modalities": ["image"], **before}})
-    monkeypatch.setattr("mmgen.training.start.require_kind", lambda path, kind: header)
+    monkeypatch.setattr("mmgen.training.weights.require_kind", lambda path, kind: header)
     found = settings_from_start(vae, {"objective": {"name": name}})["objective"]
     assert found == {"name": name, "modalities": ["image"], **kept}
 

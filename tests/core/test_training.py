@@ -23,10 +23,10 @@ from mmgen.settings.config import merge
 from mmgen.settings.extends import load_preset
 from mmgen.settings.presets import preset_names as preset_names
 from mmgen.training.batches import DatasetRows, Order
-from mmgen.training.guard import NanGuard
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, read_experiment, train_model
 from mmgen.training.state import RunState, describe_interruption, state_path
+from mmgen.training.validation import NanGuard
 
 SIZE = 96
 TINY: dict[str, Any] = {

@@ -268,7 +268,7 @@ def test_other_settings_do_not_take_what_was_finished(celeba, tmp_path):
 
 
 def test_termination_says_that_the_work_can_go_on():
-    from mmgen.cli.make_data import _interrupt_when_terminated
+    from mmgen.cli._make import _interrupt_when_terminated
 
     with (
         pytest.raises(Interrupted, match="the same command goes on from what is finished"),

@@ -11,8 +11,7 @@ from mmgen import data_recipes, experiments
 from mmgen.cli._main import command_names, load_command
 from mmgen.cli._members import all_parameters
 from mmgen.core.errors import MmgenError, UsageError
-from mmgen.experiments._foreign import REFUSED
-from mmgen.experiments._plan import read_plan, shell_script
+from mmgen.experiments._plan import REFUSED, read_plan, shell_script
 from mmgen.experiments._stages import COMMANDS
 
 HEAD = """

@@ -9,7 +9,6 @@ import pytest
 from mmgen.cli._main import main
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.experiments import experiment_names
-from mmgen.experiments._comparison import compare_table
 from mmgen.experiments._page import comparison_tables, page_markdown
 from mmgen.experiments._plan import read_plan, select_rows, shell_script
 from mmgen.experiments._seeds import repeat_over_seeds, set_seed

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.experiments._comparison import TableComparison, compare_table
 from mmgen.experiments._page import classifier_accuracy_sentence, comparison_tables, page_markdown
 from mmgen.experiments._plan import read_plan, select_rows, use_dataset
 from mmgen.experiments._stages import Plan
 from mmgen.experiments._states import finished_files
+from mmgen.experiments._tables import TableComparison, compare_table
 from mmgen.results.score import ExampleValues, Score
 from mmgen.results.table import Table as ResultTable
 from tests.experiments.files import write_data, write_model

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmgen.artifacts.ancestors import format_lineage, outline_lineage, read_lineage
 from mmgen.artifacts.contents import describe_file
+from mmgen.artifacts.lineage import format_lineage, outline_lineage, read_lineage
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import draw_contact_sheet

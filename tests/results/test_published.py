@@ -10,10 +10,9 @@ import mmgen
 from mmgen import experiments
 from mmgen.core.errors import SettingsError
 from mmgen.core.parsing import parse_toml
-from mmgen.experiments._comparison import TableComparison
 from mmgen.experiments._page import comparison_tables
 from mmgen.experiments._plan import read_plan
-from mmgen.experiments._tables import Table
+from mmgen.experiments._tables import Table, TableComparison
 from mmgen.figures.report.scores import _published_rows, make_score_tables
 from mmgen.results.comparison import Column as ScoreColumn
 from mmgen.results.conditions import Conditions

@@ -9,9 +9,9 @@ from typing import Any
 from pydantic_core import PydanticUndefined
 
 from mmgen.artifacts import Header
-from mmgen.artifacts.ancestors import outline_lineage
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.artifacts.contents import format_training
+from mmgen.artifacts.lineage import outline_lineage
 from mmgen.classifier import held_out_accuracy
 from mmgen.core.errors import MmgenError
 from mmgen.core.parsing import flatten

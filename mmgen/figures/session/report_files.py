@@ -8,9 +8,9 @@ from typing import Any
 
 import mmgen.objectives
 from mmgen.artifacts import Header, find_parent, read_header
-from mmgen.artifacts.ancestors import Node, read_lineage, walk_ancestors
 from mmgen.artifacts.containers import add_article
 from mmgen.artifacts.files import regular_file_size
+from mmgen.artifacts.lineage import Node, read_lineage, walk_ancestors
 from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError, reason_of
 from mmgen.core.parsing import MalformedError, parse_json, read_lines
 from mmgen.core.plain_text import MARKS

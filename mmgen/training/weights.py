@@ -1,24 +1,81 @@
-"""Training that starts from another model's weights: the same networks, another objective or schedule.
+"""Weights with which a training begins, drawn or from another model, and their running averages."""
 
-References:
-    Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Section 5.2: a VAE
-    continued as IWAE, and the other way round
-"""
-
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 import mmgen.objectives
 from mmgen.artifacts import read_checkpoint, require_kind
-from mmgen.core.errors import UsageError
-from mmgen.models import DataSettings
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.inference import GaussianHead
+from mmgen.modalities.image import Image
+from mmgen.models import DataSettings, Model, ModelSettings
 from mmgen.settings.config import merge, validate
+from mmgen.training.batches import DatasetRows
 
-__all__ = ["initialisation_settings", "load_start_weights", "settings_from_start"]
+__all__ = [
+    "AveragedWeights",
+    "initialisation_settings",
+    "load_start_weights",
+    "set_first_weights",
+    "settings_from_start",
+]
+
+_LAYERS = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
+
+
+def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) -> None:
+    """Initialise the weights of a model in place, as its settings say.
+
+    Args:
+        model: A new model; draws are from torch's global generator.
+        settings: ``initial_weights`` and ``output_bias`` are read.
+        rows: Training examples, from whose mean image output biases follow.
+
+    Raises:
+        SettingsError: A decoder has no bias for the mean image.
+    """
+    if settings.initial_weights == "glorot":
+        _initialise_glorot(model)
+    if settings.output_bias == "mean":
+        for name, modality in model.modalities.items():
+            if isinstance(modality, Image):
+                mean = rows.mean_image(name).float()
+                _set_output_bias(name, model.output_bias(name), modality.likelihood.parameters_of_mean(mean))
+
+
+@torch.no_grad()
+def _initialise_glorot(model: nn.Module) -> None:
+    """Draw weights of linear layers and convolutions uniformly within sqrt(6 / (inputs + outputs)); set biases to 0."""
+    # The last layer of a Gaussian is two matrices side by side, mean and log sd.
+    heads = {id(_weight_layers(head)[-1]) for head in model.modules() if isinstance(head, GaussianHead)}
+    for layer in _weight_layers(model):
+        for weight in layer.weight.chunk(2) if id(layer) in heads else [layer.weight]:
+            nn.init.xavier_uniform_(weight)
+        if layer.bias is not None:
+            nn.init.zeros_(layer.bias)
+
+
+def _weight_layers(module: nn.Module) -> list[nn.Linear | nn.Conv2d | nn.ConvTranspose2d]:
+    """Return the linear layers and convolutions of a module."""
+    return [part for part in module.modules() if isinstance(part, _LAYERS)]
+
+
+@torch.no_grad()
+def _set_output_bias(name: str, bias: Tensor | None, output: Tensor) -> None:
+    """Set the bias of a decoder's output to the image ``output`` [C, H, W], or to its mean by channel."""
+    if bias is None or bias.numel() not in (output.numel(), len(output)):
+        raise SettingsError(
+            f"model.output_bias got 'mean', but the decoder of {name} ends in no layer with a bias for "
+            "each pixel or channel; leave it out"
+        )
+    bias.copy_((output if bias.numel() == output.numel() else output.mean((1, 2))).reshape(bias.shape))
+
 
 _NOT_INHERITED = ("name", "samples", "kl_warmup_steps", "capacity_steps", "examples")
 """Settings of an objective about estimation and annealing, which a new run does not inherit."""
@@ -117,3 +174,55 @@ def load_start_weights(
             )
     model.load_state_dict(tensors)
     return header.content_id
+
+
+class AveragedWeights:
+    """Exponential moving average of the trainable parameters of a task.
+
+    After step t the mean moves towards the weights by 1 - min(decay, (1 + t) / (10 + t)): early steps, which are far
+    from the end, are forgotten fast. Buffers, such as the statistics of batch norm, are not averaged.
+
+    Args:
+        task: The task; the mean starts at its weights.
+        decay: Share of the mean that a step keeps, below 1.
+    """
+
+    def __init__(self, task: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self._parameters = {name: p for name, p in task.named_parameters() if p.requires_grad}
+        self.means = {name: p.detach().clone() for name, p in self._parameters.items()}
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Move the averages towards the weights after training step ``step``, counted from 1."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(list(self.means.values()), list(self._parameters.values()), 1 - decay)
+
+    @contextmanager
+    def apply(self) -> Iterator[None]:
+        """Replace the task's weights by their averages within a block, and restore them afterwards."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    def load(self, means: Mapping[str, Tensor]) -> None:
+        """Restore the averages of a saved run.
+
+        Raises:
+            ValueError: A tensor is missing, has another shape or is not finite.
+        """
+        for name, mean in self.means.items():
+            saved = means.get(name)
+            if saved is None or saved.shape != mean.shape or not saved.isfinite().all():
+                raise ValueError(f"the state lacks a finite average of the weights '{name}'")
+            mean.copy_(saved)
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        """Exchange weights and averages."""
+        for name, parameter in self._parameters.items():
+            own = parameter.detach().clone()
+            parameter.copy_(self.means[name])
+            self.means[name].copy_(own)
