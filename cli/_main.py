@@ -42,13 +42,26 @@ _GROUPS = {
 """Groups of commands in the overview, in its order; other commands follow in alphabetical order."""
 
 
+_FILES = {
+    **dict.fromkeys(("make-data", "train", "train-classifier", "fit-aggregate", "fit-sharpener"), "_make"),
+    **dict.fromkeys(("sample", "plot"), "_make"),
+    **dict.fromkeys(("eval", "baseline", "compare"), "_measure"),
+    **dict.fromkeys(("list", "show", "status", "check", "env"), "_look"),
+}
+"""Files of this folder with the functions of several commands; that of any other has its name."""
+
+
+def _file_of(command: str) -> Path:
+    return Path(__file__).with_name(f"{_FILES.get(command, command.replace('-', '_'))}.py")
+
+
 def _command_function_name(command: str) -> str:
     return f"{command.replace('-', '_')}_command"
 
 
 def command_names() -> list[str]:
     """Return the names of all commands: those of stages, and of the public files of this folder."""
-    names = {path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")} | {*stage_names()}
+    names = {path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")} | {*_FILES, *stage_names()}
     ordered = [name for group in _GROUPS.values() for name in group]
     return [name for name in ordered if name in names] + sorted(names - set(ordered))
 
@@ -56,7 +69,7 @@ def command_names() -> list[str]:
 def _short_help(command: str) -> str:
     """Read the first paragraph of the docstring of a stage or command function without importing its file."""
     is_stage = command in stage_names()
-    file = source_file_of(command) if is_stage else Path(__file__).with_name(f"{command.replace('-', '_')}.py")
+    file = source_file_of(command) if is_stage else _file_of(command)
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
             continue
@@ -68,7 +81,7 @@ def _short_help(command: str) -> str:
 def load_command(command: str) -> Any:
     """Import a command and return its parser."""
     try:
-        module = importlib.import_module(f"mmgen.cli.{command.replace('-', '_')}")
+        module = importlib.import_module(f"mmgen.cli.{_file_of(command).stem}")
         function = getattr(module, _command_function_name(command))
     except ModuleNotFoundError:
         function = None

@@ -11,6 +11,7 @@ import typer
 from mmgen.cli._measure import print_warnings
 
 from mmgen.cli._console import follow, print_result, print_table, say
+from mmgen.cli._measure import print_warnings
 from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._quickstart_table import (
     COLUMNS,

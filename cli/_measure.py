@@ -1,4 +1,4 @@
-"""``mmgen eval``: printing of scores."""
+"""What the commands that measure print: tables, and lines with tabs between for pipes."""
 
 import json
 import sys
@@ -7,14 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._console import print_result, print_result_lines, print_result_table, print_table as talk_table, say
+from mmgen.cli._console import (
+    print_result,
+    print_result_lines,
+    print_result_table,
+    print_table,
+    say,
+)
 from mmgen.cli._streams import ignore_first_interrupt
+from mmgen.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from mmgen.commands.baseline import Baseline
+    from mmgen.commands.compare import Compare
     from mmgen.commands.evaluate import Evaluate
     from mmgen.results.score import Score
 
-__all__ = ["eval_command", "print_warnings"]
+__all__ = [
+    "baseline_command",
+    "compare_command",
+    "eval_command",
+    "print_warnings",
+]
 
 
 def eval_command(
@@ -66,7 +80,7 @@ def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
     if as_result and not sys.stdout.isatty():
         print_result_lines((), _score_rows(scores))
     else:
-        print_scores = print_result_table if as_result else talk_table
+        print_scores = print_result_table if as_result else print_table
         for name, unit in dict.fromkeys((score.metric, score.unit) for score in scores):
             rows = [score for score in scores if (score.metric, score.unit) == (name, unit)]
             table = tabulate_scores(rows, name, get(name).columns if name in names() else {})
@@ -84,3 +98,56 @@ def print_warnings(scores: Sequence["Score"]) -> None:
             )
     for text, quantities in quantities_by_warning.items():
         say(f"{', '.join(dict.fromkeys(quantities))}: {text}")  # as often as there are judges and numbers of words
+
+
+def baseline_command(stage: "Baseline") -> None:
+    stage.check_output()
+    scores = stage.measure()
+    (_print_label_scores if stage.predicts_labels else _print_log_likelihoods)(stage.method, scores)
+    with ignore_first_interrupt():
+        stage.write_scores(scores)
+        print_result(stage.path)
+
+
+def _print_label_scores(method: str, scores: "list[Score]") -> None:
+    rows = [(f"{score.details['paired']:,}", score.number_with_unit, f"{score.n:,}") for score in scores]
+    print_table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
+
+
+def _print_log_likelihoods(method: str, scores: "list[Score]") -> None:
+    from mmgen.results.number import Number
+
+    rows = []
+    for score in scores:
+        bits, error = (score.details.get(name) for name in ("bits_per_pixel", "bits_per_pixel_stderr"))
+        rows.append((score.number_with_unit, "" if bits is None else Number(bits, error), f"{score.n:,}"))
+    clusters = {score.points.units for score in scores if score.points and score.points.clusters}
+    errors = f"; errors over the {max(clusters):,} pictures or sources that they are of" if clusters else ""
+    print_table(f"{method}: log p(x) of test examples{errors}", ("log p(x)", "bits per pixel", "examples"), rows)
+
+
+def compare_command(
+    stage: "Compare",
+    as_csv: Annotated[bool, typer.Option("--csv", help="Every number on a line, with a heading, as CSV.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Every number as a JSON object on a line.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--md", help="Tables of Markdown.")] = False,
+    as_latex: Annotated[bool, typer.Option("--latex", help="Tables of LaTeX, with the package booktabs.")] = False,
+) -> None:
+    """Print tables; to a pipe or a file each number on a line, with tabs between."""
+    formats = {"--csv": as_csv, "--json": as_json, "--md": as_markdown, "--latex": as_latex}
+    chosen = [name for name, is_chosen in formats.items() if is_chosen]
+    if len(chosen) > 1:
+        raise UsageError(
+            f"{' and '.join(chosen)} are given together, expected one output format; leave out all but one"
+        )
+    compared = stage.run()
+    if chosen:
+        formats_of = {"--json": compared.json_lines, "--md": compared.markdown, "--latex": compared.latex}
+        print_result((compared.number_table().csv() if as_csv else formats_of[chosen[0]]()).rstrip("\n"))
+        return
+    if not sys.stdout.isatty():
+        print_result(compared.number_table().tab_separated())
+        return
+    for table in compared.printable_tables():
+        print_result_table(table.title, table.columns, table.rows)
+    say(compared.legend())
