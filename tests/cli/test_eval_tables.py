@@ -140,7 +140,7 @@ def test_lines_are_written_before_tables(
     def broken(*arguments: Any) -> None:
         raise KeyError("a fault in a table")
 
-    monkeypatch.setattr(command, "talk_table", broken)
+    monkeypatch.setattr(command, "print_table", broken)
     monkeypatch.setattr("mmgen.generation.load", lambda path, device: evaluation.loaded)
     monkeypatch.setattr(
         "mmgen.generation.classifiers.find_dataset_classifier", lambda data, near: tmp_path / "judge.safetensors"
