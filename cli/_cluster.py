@@ -13,8 +13,6 @@ from mmgen.cli._runs import StageRun, StageRunner, run_stage
 from mmgen.core.errors import Interrupted, MmgenError
 from mmgen.experiments import Stage
 
-__all__ = ["run_on_cluster"]
-
 _CHECK_SECONDS = 30.0  # seconds, whether a cluster still has workers
 _LOGGED_LINES = 50  # lines of a command that failed
 

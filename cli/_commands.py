@@ -13,8 +13,6 @@ from mmgen.cli._options import LARGEST_SEED, Code
 from mmgen.core.errors import UsageError
 from mmgen.settings.registry import insert_member_names
 
-__all__ = ["Command", "build_command", "escape_markup", "hide_switch_types"]
-
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
 """Placeholders of values in help, by type, for options without one of their own; a switch has none."""
 

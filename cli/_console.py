@@ -17,17 +17,6 @@ if TYPE_CHECKING:
 
     from mmgen.results.table import Cell
 
-__all__ = [
-    "CONSOLE",
-    "follow",
-    "is_first_process",
-    "print_result",
-    "print_result_lines",
-    "print_result_table",
-    "say",
-    "print_table",
-    "terminal_width",
-]
 
 T = TypeVar("T")
 

@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from mmgen.commands.show import Show
     from mmgen.testing import Outcome
 
-__all__ = [
-    "check_command",
-    "env_command",
-    "list_command",
-    "show_command",
-    "status_command",
-]
-
 
 def _list_members() -> tuple[list[dict[str, str]], list[str]]:
     """Return a row for each member and preset (kind, name, about, origin), and sentences on unusable members."""

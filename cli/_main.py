@@ -30,8 +30,6 @@ from mmgen.core.errors import MmgenError, clip, format_unknown_name
 from mmgen.core.processes import prepare_program
 from mmgen.core.version import __version__
 
-__all__ = ["app", "command_names", "format_parser_error", "load_command", "main"]
-
 _GROUPS = {
     "Start": ("quickstart",),
     "Make": ("make-data", "train-classifier", "train", "fit-aggregate", "fit-sharpener"),

@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from mmgen.results.number import Number
     from mmgen.training.loop import TrainingResult
 
-__all__ = [
-    "fit_aggregate_command",
-    "fit_sharpener_command",
-    "make_data_command",
-    "plot_command",
-    "sample_command",
-    "train_classifier_command",
-    "train_command",
-]
-
 
 def make_data_command(
     stage: "MakeData",

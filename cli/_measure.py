@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from mmgen.commands.evaluate import Evaluate
     from mmgen.results.score import Score
 
-__all__ = [
-    "baseline_command",
-    "compare_command",
-    "eval_command",
-    "print_warnings",
-]
-
 
 def eval_command(
     stage: "Evaluate",

@@ -25,8 +25,6 @@ from mmgen.settings.registry import BUILT_IN, Registry, add_code, registry_of
 if TYPE_CHECKING:
     from mmgen.settings.settings_table import Setting
 
-__all__ = ["MemberCommands", "build_options", "all_parameters"]
-
 
 class MemberCommands(TyperGroup):
     """Command whose first argument names a member, and whose further options are that member's settings.

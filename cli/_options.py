@@ -16,29 +16,6 @@ from mmgen.core.processes import MOST
 from mmgen.settings.kinds import FileFinder
 from mmgen.settings.registry import Registry, list_registries, registry_of
 
-__all__ = [
-    "LARGEST_SEED",
-    "Code",
-    "Completion",
-    "Seed",
-    "command_line",
-    "complete_kinds",
-    "complete_members",
-    "complete_names_of_kind",
-    "complete_presets",
-    "complete_tables",
-    "complete_words",
-    "jobs_option",
-    "output_option",
-    "read_input_paths",
-    "read_path",
-    "read_paths",
-    "remember_command_line",
-    "seed_option",
-    "typed_arguments",
-    "use_arguments",
-]
-
 
 def output_option(default: str) -> Any:
     """Return the option ``--output``, whose help ends in a phrase about its default."""

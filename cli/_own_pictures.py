@@ -20,25 +20,6 @@ if TYPE_CHECKING:
     from mmgen.experiments import Stage
     from mmgen.modalities.attributes import AttributesDescription
 
-__all__ = [
-    "COMMAND_FILE",
-    "GAPS",
-    "Sizes",
-    "check_folder_is_unused",
-    "check_options",
-    "format_own_script",
-    "format_shell_script",
-    "frequent_descriptions",
-    "describe_gaps",
-    "gaps_sentence",
-    "given_counts",
-    "larger_command",
-    "write_commands",
-    "describe_plan",
-    "choose_sizes",
-    "plan_stages",
-    "scale_sizes",
-]
 
 GAPS = "gaps.png"
 """Picture of combinations of words that no picture has."""

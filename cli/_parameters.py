@@ -28,16 +28,6 @@ from mmgen.core.errors import UsageError
 from mmgen.core.parsing import split_list
 from mmgen.settings.kinds import MemberOf
 
-__all__ = [
-    "FieldOption",
-    "Seeds",
-    "build_field_option",
-    "build_stage_options",
-    "member_package",
-    "repeat_stage",
-    "stage_function",
-]
-
 
 @dataclass(frozen=True)
 class FieldOption:

@@ -13,15 +13,6 @@ from mmgen.results.score import Score, classifier_names, read_scores as scores_i
 if TYPE_CHECKING:
     from mmgen.results.table import Cell
 
-__all__ = [
-    "COLUMNS",
-    "Columns",
-    "choose_columns",
-    "final_table",
-    "describe_differences",
-    "is_plain",
-    "read_scores",
-]
 
 Columns = Sequence[tuple[str, int]]
 """Columns of the table: a metric and the number of given words."""

@@ -24,8 +24,6 @@ from mmgen.core.errors import ArtifactError, MmgenError, UsageError
 from mmgen.core.processes import check_open_files, choose_process_count
 from mmgen.experiments import Stage
 
-__all__ = ["RUN_NAME", "StageRun", "StageRunner", "choose_job_count", "run_stage", "run_stages"]
-
 RUN_NAME = "the reproduction"
 _REMARKS = {
     "done": "{} is there",

@@ -17,8 +17,6 @@ from mmgen.cli._console import say
 from mmgen.core.errors import Interrupted, MmgenError, reason_of
 from mmgen.core.processes import start_mmgen
 
-__all__ = ["create_output_folder", "hold_lock", "run_command"]
-
 _RETRY_SECONDS = 0.5  # seconds between attempts to get a lock that another process holds
 
 

@@ -17,8 +17,6 @@ from typing import Any, TextIO
 from mmgen.core.errors import MmgenError, reason_of
 from mmgen.core.plain_text import MARKS, NotTextError, decode_text
 
-__all__ = ["ReaderLeft", "guarded_streams", "ignore_first_interrupt", "read_stdin"]
-
 _MOST_BYTES = 1 << 20
 """Limit of stdin, which holds paths, one per line."""
 

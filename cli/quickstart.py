@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from mmgen.cli._measure import print_warnings
 
 from mmgen.cli._console import follow, print_result, print_table, say
 from mmgen.cli._measure import print_warnings
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from mmgen.experiments import Stage
     from mmgen.results.score import Score
 
-__all__ = ["quickstart_command"]
 
 PICTURE = "same-words.png"
 EXPLORE = "explore.html"

@@ -22,8 +22,6 @@ from mmgen.core.errors import MmgenError, UsageError
 if TYPE_CHECKING:
     from mmgen.experiments import Plan, Runs, Scale
 
-__all__ = ["reproduce_command"]
-
 
 def reproduce_command(
     name: Annotated[

@@ -26,8 +26,6 @@ from mmgen.artifacts.header import KINDS, Header, Parent, make_header
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import printable
 
-__all__ = ["Bundle", "read_array_shapes"]
-
 
 @dataclass(frozen=True)
 class Bundle:

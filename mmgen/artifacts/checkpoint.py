@@ -16,7 +16,6 @@ from mmgen.settings.arguments import check_arguments
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["read_checkpoint", "verify_checkpoint", "write_checkpoint"]
 
 _CHECKPOINTS = tuple(kind for kind in KINDS if kind not in HDF5_KINDS)
 

@@ -17,8 +17,6 @@ from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_TEXT_BYTES
 from mmgen.settings.arguments import check_arguments
 
-__all__ = ["TensorTable", "add_article", "open_hdf5", "read_header", "require_kind", "read_tensor_table"]
-
 _TYPES = {
     "BOOL": ("bool", 1), "U8": ("uint8", 1), "I8": ("int8", 1), "F8_E5M2": ("float8_e5m2", 1),
     "F8_E4M3": ("float8_e4m3fn", 1), "I16": ("int16", 2), "U16": ("uint16", 2), "F16": ("float16", 2),

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from pydantic.dataclasses import dataclass
 
-__all__ = ["ContentHash", "Parent", "canonical_json", "file_stamp", "one_line_json", "record_verified", "was_verified"]
-
 
 @dataclass(frozen=True)
 class Parent:

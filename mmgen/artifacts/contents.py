@@ -11,8 +11,6 @@ from mmgen.artifacts.header import Header, is_available
 from mmgen.artifacts.lineage import read_lineage
 from mmgen.settings.config import to_json_values
 
-__all__ = ["summarise_contents", "describe_file", "format_training"]
-
 
 def describe_file(path: Path) -> dict[str, Any]:
     """Return the header, contents and lineage of an artifact as nested values for JSON.

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from mmgen.modalities.image import ImageDescription
     from mmgen.modalities.text import TextDescription
 
-__all__ = ["PARTS", "Dataset"]
 
 PARTS = ("train", "val", "test")
 D = TypeVar("D", bound="Description")

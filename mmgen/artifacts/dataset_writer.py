@@ -27,8 +27,6 @@ from mmgen.modalities import ROWS
 if TYPE_CHECKING:
     from mmgen.modalities import Description
 
-__all__ = ["DatasetWriter"]
-
 
 class DatasetWriter:
     """Writer of a dataset file; the file appears under its name once the ``with`` block has ended without an error.

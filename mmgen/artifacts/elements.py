@@ -10,8 +10,6 @@ import numpy as np
 from mmgen.artifacts.hdf5 import explain_errors, read_text, require_hard_link
 from mmgen.modalities import ROWS
 
-__all__ = ["NAME", "FactorInfo", "FileElement", "array_path"]
-
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
 
 

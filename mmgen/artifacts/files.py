@@ -12,21 +12,6 @@ from pathlib import Path
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MalformedError, read_text
 
-__all__ = [
-    "SUMS",
-    "atomic_path",
-    "make_write_error",
-    "check_replaceable",
-    "check_writable",
-    "find_main_exported_file",
-    "list_exported_files",
-    "leads_out_of_folder",
-    "open_internal_file",
-    "make_internal_folder",
-    "regular_file_size",
-    "write_text_atomic",
-]
-
 SUMS = "SHA256SUMS"
 """Name of the file of checksums in an exported folder."""
 _ADVICE = {

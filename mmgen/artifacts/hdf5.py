@@ -21,19 +21,6 @@ from mmgen.artifacts.sink import Sink
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import MAX_TEXT_BYTES, printable
 
-__all__ = [
-    "Array",
-    "ArrayWriter",
-    "open_array",
-    "hash_texts",
-    "create_hdf5",
-    "explain_errors",
-    "open_group",
-    "require_hard_link",
-    "member_names",
-    "read_text",
-]
-
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 CHUNK_BYTES = 2**18
 """Before compression: small enough to read a few rows quickly, large enough to compress as well as anything larger."""

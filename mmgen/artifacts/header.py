@@ -19,21 +19,6 @@ from mmgen.settings.config import format_value_fault
 from mmgen.settings.plugins import Origin, installed_version
 from mmgen.settings.registry import BUILT_IN, external_members, list_registries
 
-__all__ = [
-    "FORMAT_VERSION",
-    "HDF5_KINDS",
-    "Header",
-    "KINDS",
-    "MOST_MEMBERS",
-    "OutsideMember",
-    "Parent",
-    "check_members",
-    "describe_changed_members",
-    "is_available",
-    "members_of",
-    "pattern_validator",
-]
-
 MOST_MEMBERS = 64
 _LONGEST = 255
 

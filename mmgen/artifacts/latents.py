@@ -13,8 +13,6 @@ from mmgen.artifacts.header import Header
 from mmgen.core.parsing import MalformedError, parse_json
 from mmgen.settings.arguments import check_arguments
 
-__all__ = ["COLUMNS", "Latents", "read_latents", "write_latents"]
-
 
 @dataclass(frozen=True)
 class Latents:

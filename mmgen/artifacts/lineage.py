@@ -13,21 +13,6 @@ from mmgen.artifacts.verified import is_verified
 from mmgen.core.errors import ArtifactError, FormatVersionError, MissingParentError, UsageError
 from mmgen.core.parsing import printable
 
-__all__ = [
-    "Node",
-    "check_nothing_lost",
-    "check_output",
-    "find_parent",
-    "find_parent_file",
-    "find_record",
-    "find_relatives",
-    "format_lineage",
-    "outline_lineage",
-    "parent_record",
-    "read_lineage",
-    "walk_ancestors",
-]
-
 
 def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
     """Raise an error, before work starts, if an artifact of ``kind`` may not be written to ``path``.

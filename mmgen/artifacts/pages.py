@@ -11,8 +11,6 @@ from mmgen.artifacts.lineage import check_output
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import read_beginning
 
-__all__ = ["MAKER", "check_page", "find_page_link", "is_replaceable", "read_page_models"]
-
 MAKER = "mmgen"
 """The name in files of pictures: Software of PNG, Creator of PDF and SVG."""
 _MARKS = {

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mmgen.modalities.attributes import AttributesDescription
     from mmgen.modalities.text import TextDescription
 
-__all__ = ["Samples", "read_samples", "write_samples"]
-
 
 @dataclass(frozen=True)
 class Samples:

@@ -8,8 +8,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Sink"]
-
 
 class Sink:
     """A file object for h5py that remembers the first failed write, for :meth:`check` to raise.

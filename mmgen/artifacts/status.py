@@ -15,8 +15,6 @@ from mmgen.core.parsing import LOG_ENDING, printable
 from mmgen.core.version import __version__
 from mmgen.results.score import read_scores
 
-__all__ = ["FileStatus", "ParentStatus", "Problem", "read_status"]
-
 _STATES = (
     "unreadable", "unfinished", "parent changed", "parent missing", "parent out of date", "other version", "needs code"
 )  # fmt: skip

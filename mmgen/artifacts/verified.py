@@ -11,9 +11,6 @@ from mmgen.artifacts.dataset import Dataset
 from mmgen.artifacts.latents import read_latents
 from mmgen.artifacts.samples import read_samples
 
-__all__ = ["QUICK_BYTES", "is_verified"]
-
-
 QUICK_BYTES = 2**28
 """Most bytes that are read, about a second's work, to verify a file."""
 _WIDEST = 8  # bytes of a number

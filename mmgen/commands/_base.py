@@ -49,8 +49,6 @@ from mmgen.core.progress import Watch
 from mmgen.settings.declared import read_class_fields
 from mmgen.settings.kinds import Option, Seed, path_of
 
-__all__ = ["Completing", "Drawing", "Stage", "Training", "command_name", "source_file_of", "stage_class", "stage_names"]
-
 _FILES = {"eval": "evaluate"}
 """Files that are not called as their command is."""
 

@@ -15,8 +15,6 @@ from mmgen.core.version import __version__
 from mmgen.settings import plugins
 from mmgen.training.precision import resolve_device, resolve_precision
 
-__all__ = ["describe_environment"]
-
 _VARIABLES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "COLUMNS", "NO_COLOR", "LANG")
 """Environment variables whose values change what mmgen does and say nothing of a person."""
 

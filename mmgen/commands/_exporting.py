@@ -36,8 +36,6 @@ from mmgen.generation.draws import convert_draws_to_pictures, last_file
 from mmgen.generation.sampling import sample_and_classify
 from mmgen.results.score import Score, classifier_names, read_scores, tabulate_scores
 
-__all__ = ["check_export", "make_export_files", "write_export", "open_temporary_folder", "write_card"]
-
 _CARD, _COMMANDS, _PICTURE, _SCORES = "README.md", "commands.sh", "samples.png", "scores.jsonl"
 _MODEL, _AGGREGATE, _SHARPENER = "model.safetensors", "aggregate.safetensors", "sharpener.safetensors"
 _JUDGE, _ONNX = "judge.safetensors", "decoder.onnx"

@@ -11,8 +11,6 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 from mmgen.settings.declared import SourceField, read_class_fields, read_class_fields_in
 from mmgen.settings.kinds import InputFile, Option, Range
 
-__all__ = ["StageField", "fields_of", "option_names"]
-
 T = TypeVar("T")
 
 _PLAIN = Option()

@@ -7,8 +7,6 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import LOG_ENDING
 from mmgen.settings.kinds import FileFinder
 
-__all__ = ["expand_folders", "find_explored_files", "find_reported_files", "find_score_files"]
-
 _MOST = 1000
 """Names of a folder that are looked at."""
 _STATE_ENDING = ".last.safetensors"

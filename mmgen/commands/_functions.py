@@ -15,8 +15,6 @@ from mmgen.settings.arguments import check_arguments, unknown_argument_error
 from mmgen.settings.plugins import to_kebab_case
 from mmgen.settings.registry import insert_member_names
 
-__all__ = ["Judge", "make_function"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

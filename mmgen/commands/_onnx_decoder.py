@@ -15,8 +15,6 @@ from mmgen.core.extras import how_to_install
 from mmgen.generation import TrainedModel
 from mmgen.models import Model
 
-__all__ = ["TOLERANCE", "export_decoder"]
-
 TOLERANCE = 1e-4
 """Largest difference of a mean, in [0, 1], between ONNX Runtime and PyTorch, both in float32."""
 

@@ -8,22 +8,6 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "ArtifactError",
-    "DataError",
-    "Interrupted",
-    "MissingParentError",
-    "MmgenError",
-    "SettingsError",
-    "TrainingError",
-    "UsageError",
-    "clip",
-    "find_nearest_name",
-    "format_unknown_name",
-    "join_names",
-    "reason_of",
-]
-
 _LONGEST_WORD = 300
 _LONGEST_SENTENCE = 2_000
 _SHOWN = 8  # names that a message lists of many

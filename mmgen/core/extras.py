@@ -6,8 +6,6 @@ import shlex
 from contextlib import AbstractContextManager, chdir, nullcontext
 from importlib.metadata import PackageNotFoundError, requires
 
-__all__ = ["DISTRIBUTION", "extra_requirements", "how_to_install", "outside_current_folder"]
-
 DISTRIBUTION = "mmgen-toolkit"
 """Name of the installed distribution. No message shows it, since it may be published under another name."""
 

@@ -16,18 +16,6 @@ from typing import BinaryIO, cast
 
 from mmgen.core.errors import reason_of
 
-__all__ = [
-    "CannotReadError",
-    "open_regular",
-    "open_unpacked",
-    "open_zip",
-    "read_unpacked",
-    "read_file",
-    "read_member",
-    "iterate_member",
-    "unpack_zlib",
-]
-
 _BLOCK = 2**20
 _GZIP = b"\x1f\x8b"
 _LONGEST = 200  # characters of a library's own words

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["facts_table"]
-
 
 def facts_table(title: str, facts: Iterable[tuple[str, object]]) -> str:
     """Return an HTML table of names and values below a title, all escaped.

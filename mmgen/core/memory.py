@@ -7,8 +7,6 @@ from pathlib import Path
 
 from mmgen.core.errors import UsageError
 
-__all__ = ["available_memory", "check_memory", "format_bytes"]
-
 # What the kernel grants a container, in version 2 and 1. What is taken of it includes files that the kernel drops when
 # asked to: only the limit itself is certain.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

@@ -19,7 +19,5 @@ Attribute values are integer codes; :data:`UNKNOWN` on disk marks a value that w
 says the same in memory. Log-densities, bounds and divergences are in nats.
 """
 
-__all__ = ["UNKNOWN"]
-
 UNKNOWN: int = 255
 """Code of an unknown attribute in a dataset file (uint8); in memory the presence mask is False instead."""

@@ -19,27 +19,6 @@ from typing import Any, BinaryIO
 
 from mmgen.core.plain_text import NotTextError, decode_lines, decode_text
 
-__all__ = [
-    "LOG_ENDING",
-    "MAX_DEPTH",
-    "MAX_LOG_BYTES",
-    "MAX_TEXT_BYTES",
-    "MalformedError",
-    "NotTomlError",
-    "OutOfBounds",
-    "read_beginning",
-    "flatten",
-    "nested_items",
-    "split_list",
-    "read_lines",
-    "first_sentences",
-    "parse_json",
-    "parse_toml",
-    "printable",
-    "read_text",
-    "strip_controls",
-]
-
 MAX_TEXT_BYTES = 16 * 2**20
 """Largest header, line or settings file, far above honest ones; a larger one is refused unread."""
 LOG_ENDING = ".log.jsonl"

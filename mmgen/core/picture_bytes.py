@@ -4,8 +4,6 @@ import re
 
 from mmgen.core.foreign import CannotReadError
 
-__all__ = ["check_scans", "format_of", "strip_metadata"]
-
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MAGIC = {"PNG": b"\x89PNG", "JPEG": b"\xff\xd8\xff", "GIF": b"GIF8", "WEBP": b"RIFF"}
 

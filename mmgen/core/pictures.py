@@ -22,20 +22,6 @@ from PIL import Image, ImageOps
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.picture_bytes import check_scans, format_of, strip_metadata
 
-__all__ = [
-    "FORMATS",
-    "MOST_BYTES",
-    "Background",
-    "Fit",
-    "FittedPicture",
-    "Fitting",
-    "WrongSizeError",
-    "decode_picture",
-    "fit_picture",
-    "image_array",
-    "read_picture",
-]
-
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "PPM")
 """Readable formats of pictures, known by their first bytes and not by names."""
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import BinaryIO
 
-__all__ = ["MARKS", "NotTextError", "decode_lines", "decode_text"]
-
 _ENCODINGS = (
     (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16's, with which it begins
     (codecs.BOM_UTF32_BE, "utf-32"),

@@ -19,24 +19,6 @@ from typing import Any
 
 from mmgen.core.errors import MmgenError, UsageError
 
-__all__ = [
-    "A_CORE",
-    "MOST",
-    "OWNER",
-    "StopRequest",
-    "check_open_files",
-    "child_environment",
-    "choose_process_count",
-    "end_with_parent",
-    "is_program",
-    "prepare_program",
-    "prepare_worker",
-    "remove_current_folder",
-    "safe_import_path",
-    "start_mmgen",
-    "stop_on_signals",
-]
-
 MOST = 1000
 """Largest number of processes."""
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Generic, TypeVar
 
-__all__ = ["NotebookWatch", "Progress", "Watch", "Work", "choose_watch", "map_fractions", "run_generator"]
-
 T = TypeVar("T")
 
 

@@ -12,8 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["numpy_generator", "stream_key", "torch_generator"]
-
 
 def stream_key(seed: int, *name: str | int) -> int:
     """Return a 63-bit key for the random stream called ``name``; it depends on ``seed`` and name alone.

@@ -18,8 +18,6 @@ from torch import Tensor
 
 from mmgen.core.seeding import stream_key
 
-__all__ = ["dequantise", "draw_choices", "draw_pixels", "view_key"]
-
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # odd integer nearest to 2^64 / golden ratio; int64 wraps around as uint64 does
 _MULTIPLIER_1 = 0xBF58476D1CE4E5B9 - 2**64
 _MULTIPLIER_2 = 0x94D049BB133111EB - 2**64

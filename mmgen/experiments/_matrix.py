@@ -19,8 +19,6 @@ from mmgen.commands import stage_names
 from mmgen.core.errors import SettingsError, clip, format_unknown_name
 from mmgen.settings.config import Settings, merge, validate
 
-__all__ = ["expand_rows"]
-
 _MOST_ROWS = 2000
 _MOST_RUNS = 1000
 _USUAL = ("cpu", "paper")

@@ -15,8 +15,6 @@ from mmgen.results.number import Number
 from mmgen.results.published import published_table
 from mmgen.results.table import Cell, Table
 
-__all__ = ["classifier_accuracy_sentence", "page_markdown", "comparison_tables"]
-
 
 def comparison_tables(plan: Plan, comparisons: Sequence[TableComparison]) -> list[Table]:
     """Return each compared table, followed by a table of differences if its rows have a reference row."""

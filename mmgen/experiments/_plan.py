@@ -17,25 +17,6 @@ from mmgen.settings.config import read_toml, validate
 from mmgen.settings.extends import resolve_extends
 from mmgen.settings.registry import registry_of
 
-__all__ = [
-    "ENDINGS",
-    "REFUSED",
-    "check_is_dataset",
-    "check_outside_plan",
-    "check_text",
-    "comment_lines",
-    "datasets_of_table",
-    "default_dataset_of",
-    "experiment_names",
-    "experiment_text",
-    "find_experiment",
-    "packaged_stages",
-    "read_plan",
-    "select_rows",
-    "shell_script",
-    "use_dataset",
-]
-
 
 def experiment_names() -> list[str]:
     """Return the names of the experiments that mmgen comes with: "cremer-table1", "wu-table2/mnist"."""

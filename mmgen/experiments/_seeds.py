@@ -6,8 +6,6 @@ from pathlib import PurePath
 from mmgen.core.errors import UsageError
 from mmgen.experiments._stages import Scale, Stage
 
-__all__ = ["Runs", "set_seed", "repeat_over_seeds"]
-
 Runs = Mapping[str, Sequence[str]]
 """The files that the runs of a stage make, by the name that the experiment gives the one that it makes."""
 

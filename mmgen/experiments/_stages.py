@@ -18,8 +18,6 @@ from mmgen.experiments._tables import Selector, Table
 from mmgen.settings.config import Settings
 from mmgen.settings.registry import registry_of
 
-__all__ = ["COMMANDS", "Plan", "Scale", "Stage", "parse_seeds"]
-
 COMMANDS = {
     "make-data": "recipe",
     "train-classifier": "dataset",

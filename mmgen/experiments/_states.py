@@ -15,8 +15,6 @@ from mmgen.core.parsing import MalformedError, read_text
 from mmgen.experiments._stages import Scale, Stage
 from mmgen.results.score import read_scores
 
-__all__ = ["State", "finished_files", "is_artifact_name", "matches_record", "record_command", "find_state"]
-
 State = Literal["missing", "unfinished", "outdated", "unsure", "done"]
 """Nothing; a run that was interrupted; scores or a page of other files or of another command; an artifact of a command
 in other words, which has to say itself whether it is the same; a file to be used as it is."""

@@ -14,8 +14,6 @@ from mmgen.results.published import published_table
 from mmgen.results.score import Score
 from mmgen.settings.config import Settings
 
-__all__ = ["Column", "Difference", "MeasuredCell", "Row", "Selector", "Table", "TableComparison", "compare_table"]
-
 
 class Selector(Settings):
     """Conditions that a score must meet to be shown in a row or column of a table."""

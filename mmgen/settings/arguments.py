@@ -16,8 +16,6 @@ from pydantic import ConfigDict, InstanceOf, TypeAdapter, ValidationError
 
 from mmgen.core.errors import UsageError, clip, format_unknown_name
 
-__all__ = ["check_arguments", "format_value", "unknown_argument_error"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LONGEST_SHOWN = 120

@@ -11,19 +11,6 @@ from mmgen.core.errors import SettingsError, UsageError, clip, find_nearest_name
 from mmgen.core.parsing import MAX_DEPTH, MalformedError, NotTomlError, parse_toml, printable, read_text
 from mmgen.settings import presets
 
-__all__ = [
-    "Settings",
-    "build_member",
-    "find_preset",
-    "setting_names",
-    "merge",
-    "nest_dotted_names",
-    "to_json_values",
-    "parse_assignments",
-    "read_toml",
-    "validate",
-]
-
 T = TypeVar("T")
 
 _LONGEST_VALUE = 120

@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SourceField", "read_class_fields", "read_class_fields_in"]
-
 
 @dataclass(frozen=True)
 class SourceField:

@@ -15,8 +15,6 @@ from mmgen.core.parsing import parse_toml, printable
 from mmgen.settings import presets
 from mmgen.settings.config import find_preset, merge
 
-__all__ = ["resolve_extends", "load_preset", "format_preset_with_origins"]
-
 _DEEPEST = 8
 """Largest number of presets that extend one another."""
 _ASSIGNED = re.compile(r'(?P<key>\w+) = (?:"[^"]*"|[^"#])*(?:# (?P<comment>.*))?')

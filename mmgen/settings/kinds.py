@@ -10,22 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol, runtime_checkable
 
-__all__ = [
-    "Count",
-    "File",
-    "FileFinder",
-    "FilePath",
-    "HasPath",
-    "InputFile",
-    "MemberOf",
-    "Option",
-    "Range",
-    "Seed",
-    "optional_path",
-    "path_of",
-    "paths_of",
-]
-
 FileFinder = Callable[[Path], list[Path]]
 """Function that returns the files for which a folder stands; [] if it has none, or is no folder."""
 

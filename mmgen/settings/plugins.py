@@ -31,21 +31,6 @@ from mmgen.core.parsing import MalformedError, first_sentences, read_text
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = [
-    "CODE_VARIABLE",
-    "Member",
-    "Origin",
-    "add_code_file",
-    "format_exception",
-    "format_exception_with_line",
-    "list_code_members",
-    "first_sentence",
-    "origins_by_group",
-    "list_installed_members",
-    "installed_version",
-    "to_kebab_case",
-    "run_code_files",
-]
 
 CODE_VARIABLE = "MMGEN_CODE"
 """Environment variable with files of members, separated as in PATH; worker processes inherit it."""

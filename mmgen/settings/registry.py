@@ -26,18 +26,6 @@ from mmgen.core.errors import MmgenError, UsageError, clip, format_unknown_name
 from mmgen.settings import plugins
 from mmgen.settings.plugins import Member, Origin
 
-__all__ = [
-    "Member",
-    "Registry",
-    "add_code",
-    "attach_members",
-    "list_unknown_group_warnings",
-    "registry_of",
-    "list_registries",
-    "external_members",
-    "insert_member_names",
-]
-
 T_co = TypeVar("T_co", covariant=True)
 
 BUILT_IN = Origin("mmgen")

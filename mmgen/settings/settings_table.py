@@ -7,8 +7,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-__all__ = ["ROOM_KEYS", "Setting", "list_settings", "list_member_settings"]
-
 ROOM_KEYS = {
     "recipe": "",
     "model": "model.",

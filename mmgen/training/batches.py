@@ -18,17 +18,6 @@ from mmgen.core.seeding import torch_generator
 from mmgen.modalities import ROWS, Description, View
 from mmgen.modalities.image import ImageDescription
 
-__all__ = [
-    "DatasetRows",
-    "MaskedRows",
-    "Order",
-    "Rows",
-    "fits_in_memory",
-    "hide_modalities",
-    "make_batch",
-    "supervised_row_count",
-]
-
 _MEAN_ROWS = 4096
 _READ_ROWS = 65536  # rows per read: large enough that decompression dominates, small enough to stay far below the data
 

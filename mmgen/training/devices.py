@@ -23,7 +23,6 @@ from mmgen.training.settings import TrainingSettings
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["describe_failed_process", "make_fabric", "start_processes", "wait_for_connection"]
 
 _LOOK_EVERY = 0.1  # seconds, whether all are there
 _LAST_WORDS = 1.0  # seconds in which we may meet what has ended another one, and say it ourselves

@@ -9,8 +9,6 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Examples, Model
 from mmgen.training.batches import MaskedRows, Rows, fits_in_memory
 
-__all__ = ["EncodedRows", "choose_examples", "encode_once"]
-
 _BYTES = 2
 """Bytes of a number of an encoding in memory; the noise of q(z|x) is far above the rounding error of fp16."""
 

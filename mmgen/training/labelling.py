@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from mmgen.models import DataSettings
     from mmgen.objectives import Objective
 
-__all__ = [
-    "LabelledRows",
-    "read_codes",
-    "describe_labelled",
-    "examples_with_label",
-    "label_seed",
-    "choose_labelled_examples",
-    "make_labelled_rows",
-    "learns_unlabelled",
-]
-
 
 def choose_labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArray[np.int64]:
     """Choose at random the ``count`` examples that keep their label, equally many of each class; return their indices.

@@ -19,8 +19,6 @@ from mmgen.core.errors import ArtifactError, UsageError, clip
 from mmgen.core.extras import how_to_install, outside_current_folder
 from mmgen.core.parsing import LOG_ENDING, MAX_LOG_BYTES, MalformedError, flatten, parse_json, printable, read_text
 
-__all__ = ["LOGGERS", "Logger", "RunFacts", "RunLog", "log_path", "logger_class"]
-
 
 @dataclass(frozen=True)
 class RunFacts:

@@ -34,7 +34,6 @@ from mmgen.training.weights import AveragedWeights
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["Resume", "TrainingResult", "train"]
 
 _NORM = "gradient norm"
 

@@ -30,16 +30,6 @@ from mmgen.training.stage import Stage, TaskParts, load_trained, run_stage
 from mmgen.training.task import ModelTask
 from mmgen.training.weights import initialisation_settings, load_start_weights, set_first_weights
 
-__all__ = [
-    "ExperimentSettings",
-    "check_data",
-    "complete_settings",
-    "describe_unused_modalities",
-    "load_model",
-    "read_experiment",
-    "train_model",
-]
-
 _DEFAULT_MODEL = "multimodal-vae"
 """The kind of model of settings without a name, as of presets."""
 

@@ -13,30 +13,6 @@ from torch.optim.adamw import adamw as adamw_step
 
 from mmgen.core.errors import SettingsError
 
-__all__ = [
-    "Groups",
-    "Muon",
-    "MuonParameters",
-    "OPTIMIZERS",
-    "SCHEDULES",
-    "adagrad",
-    "adam",
-    "adamw",
-    "check_muon",
-    "constant",
-    "cosine",
-    "decay_factor",
-    "is_orthogonalised",
-    "linear",
-    "muon",
-    "optimizer_state",
-    "orthogonalise",
-    "rmsprop",
-    "sgd",
-    "stages",
-    "warmup_factor",
-]
-
 MuonParameters = Literal["kernels", "matrices"]
 """Parameters with orthogonalised steps: kernels of convolutions, or those and all other matrices."""
 

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     from mmgen.models import DataSettings
     from mmgen.objectives import Objective
 
-__all__ = [
-    "PairedRows",
-    "describe_rows",
-    "examples_with_description",
-    "effective_paired_share",
-    "paired_count",
-    "choose_paired_examples",
-    "make_training_rows",
-]
 
 _WHOLE = ""
 

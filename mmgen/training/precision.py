@@ -9,8 +9,6 @@ import torch
 
 from mmgen.core.errors import UsageError
 
-__all__ = ["Precision", "autocast", "resolve_device", "resolve_precision"]
-
 Precision = Literal["auto", "32-true", "bf16-mixed"]
 
 

@@ -23,8 +23,6 @@ from mmgen.training.optimizers import (
 )
 from mmgen.training.precision import Precision
 
-__all__ = ["TrainingSettings", "merge_settings"]
-
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]

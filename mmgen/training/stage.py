@@ -22,7 +22,6 @@ from mmgen.training.task import Task
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["TaskParts", "Stage", "add_facts", "load_trained", "run_stage"]
 
 S = TypeVar("S")
 M = TypeVar("M", bound=nn.Module)

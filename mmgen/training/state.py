@@ -21,17 +21,6 @@ from mmgen.core.parsing import printable
 from mmgen.training.optimizers import optimizer_state
 from mmgen.training.weights import AveragedWeights
 
-__all__ = [
-    "UNFINISHED",
-    "RunState",
-    "describe_interruption",
-    "is_finished",
-    "load_state",
-    "mark_finished",
-    "save_state",
-    "state_path",
-]
-
 UNFINISHED: dict[str, Any] = {"finished": False}
 """Facts in the header of an artifact until its run has finished."""
 

@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 
     from mmgen.training.settings import TrainingSettings
 
-__all__ = [
-    "ALONE",
-    "BOUND",
-    "MODEL",
-    "ModelTask",
-    "Player",
-    "Task",
-    "figures_by_name",
-    "make_optimizers",
-    "make_parameter_groups",
-    "make_players",
-]
 
 ALONE = "all"
 """Name of the only player of a task."""

@@ -10,8 +10,6 @@ from mmgen.core.seeding import stream_key
 from mmgen.training.batches import Rows
 from mmgen.training.settings import TrainingSettings
 
-__all__ = ["NanGuard", "validate"]
-
 
 def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[str, tuple[float, float]]:
     """Return mean and standard error of every validation figure by name, over fixed examples with fixed noise.

@@ -18,14 +18,6 @@ from mmgen.models import DataSettings, Model, ModelSettings
 from mmgen.settings.config import merge, validate
 from mmgen.training.batches import DatasetRows
 
-__all__ = [
-    "AveragedWeights",
-    "initialisation_settings",
-    "load_start_weights",
-    "set_first_weights",
-    "settings_from_start",
-]
-
 _LAYERS = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from mmgen.cli._make import _describe_best
 
 from mmgen.artifacts import Header, read_header, write_checkpoint
 from mmgen.artifacts.contents import describe_file, format_training
+from mmgen.cli._make import _describe_best
 from mmgen.figures.report.context import describe_model
 from mmgen.training.loop import TrainingResult
 

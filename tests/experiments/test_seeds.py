@@ -13,6 +13,7 @@ from mmgen.experiments._page import comparison_tables, page_markdown
 from mmgen.experiments._plan import read_plan, select_rows, shell_script
 from mmgen.experiments._seeds import repeat_over_seeds, set_seed
 from mmgen.experiments._stages import Plan, Scale
+from mmgen.experiments._tables import compare_table
 from mmgen.results.conditions import run_record
 from mmgen.results.score import Score
 
