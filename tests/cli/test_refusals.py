@@ -28,11 +28,6 @@ REFUSED = [
     ("train my.h5 --config nowhere", 2, "cannot read the settings file nowhere: no such file or directory"),
     ("make-data letters", 2, "unknown recipe 'letters': Available: "),
     ("make-data letters", 2, "; your own pictures: mmgen make-data folder letters"),
-    (
-        "make-data folder letters/a/1.png",
-        1,
-        "1.png is a picture, expected a folder or a zip; name the folder",
-    ),
     ("make-data", 2, "Missing argument 'RECIPE'"),
     ("baseline my.h5 -m /etc/passwd", 2, "unknown baseline '/etc/passwd'"),
     ("baseline my.h5 -m ..", 2, "unknown baseline '..'"),
