@@ -32,8 +32,7 @@ from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import TrainedModel
 from mmgen.generation.classifiers import classifier_reads_samples, find_classifier
 from mmgen.generation.decode import drawable_pictures
-from mmgen.generation.draws import convert_draws_to_pictures, last_file
-from mmgen.generation.sampling import sample_and_classify
+from mmgen.generation.draws import convert_draws_to_pictures, last_file, sample_and_classify
 from mmgen.results.score import Score, classifier_names, read_scores, tabulate_scores
 
 _CARD, _COMMANDS, _PICTURE, _SCORES = "README.md", "commands.sh", "samples.png", "scores.jsonl"

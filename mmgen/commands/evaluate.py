@@ -160,7 +160,7 @@ class Evaluate(Completing, Stage["Scores"]):
     ) -> "list[Score]":
         from mmgen.evaluation import Evaluation
         from mmgen.generation import load
-        from mmgen.generation.completing import check_reads_parts
+        from mmgen.generation.latents import check_reads_parts
         from mmgen.metrics import dropped_counts, evaluate_with_classifiers, training_images_warning
 
         loaded, first = self._model, judges[0] if judges else None

@@ -183,9 +183,8 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         """Draw pictures that fit descriptions."""
         from mmgen.figures.drawing.samples import sample_grid
         from mmgen.generation.classifiers import classifier_reads_samples
-        from mmgen.generation.draws import convert_draws_to_pictures
+        from mmgen.generation.draws import convert_draws_to_pictures, sample_and_classify
         from mmgen.generation.samples import save_samples
-        from mmgen.generation.sampling import sample_and_classify
 
         loaded = self._model
         drawn, file, judging = sample_and_classify(
@@ -251,7 +250,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     def _predict(self) -> list[dict[str, Any]]:
         """Predict the attributes, with probabilities, or the texts of images."""
-        from mmgen.generation.read import attribute_probabilities, list_predictions, texts_of_images
+        from mmgen.generation.encode import attribute_probabilities, list_predictions, texts_of_images
         from mmgen.generation.translations import read_start_pictures
 
         loaded, start = self._model, self._start

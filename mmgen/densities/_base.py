@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from mmgen.latent.space import LatentSpace
 
-__all__ = ["Density", "Family", "SteeredDensity", "Steering", "Terms"]
-
 Terms = Sequence[tuple[float, Tensor | None]]
 """Weights and contexts [B, X] of a combination of conditions; the weights sum to one."""
 

@@ -7,8 +7,6 @@ from mmgen.densities._base import Density
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.networks import dense_layers
 
-__all__ = ["ConditionalGaussian"]
-
 
 class ConditionalGaussian(Density):
     """A diagonal Gaussian; a network computes its mean and log standard deviation from the context."""

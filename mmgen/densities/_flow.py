@@ -14,8 +14,6 @@ from zuko.transforms import MonotonicRQSTransform
 from mmgen.core.errors import SettingsError
 from mmgen.densities._base import Density
 
-__all__ = ["CouplingFlow", "affine_couplings", "spline_couplings"]
-
 
 class CouplingFlow(Density):
     """A normalising flow of coupling layers from a standard Gaussian."""

@@ -7,8 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["GridVelocityNetwork", "VectorVelocityNetwork", "VelocityNetwork"]
-
 _FREQUENCIES = 16
 
 

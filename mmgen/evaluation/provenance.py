@@ -12,7 +12,7 @@ import numpy as np
 from mmgen.artifacts import Header, read_header, write_text_atomic
 from mmgen.artifacts.lineage import find_parent_file
 from mmgen.core.errors import MmgenError
-from mmgen.generation.completing import can_complete
+from mmgen.generation.latents import can_complete
 from mmgen.results.conditions import format_condition, run_record
 from mmgen.results.naming import CONDITIONAL, LEARNED_PRIOR, RETRIEVAL
 from mmgen.results.score import Score, content_condition

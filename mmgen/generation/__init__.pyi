@@ -1,8 +1,4 @@
-from .completing import (
-    can_complete as can_complete,
-    check_open_words as check_open_words,
-    read_completions as read_completions,
-)
+from .concepts import Gaps as Gaps, find_gaps as find_gaps
 from .descriptions import (
     batch_of_descriptions as batch_of_descriptions,
     check_is_plain as check_is_plain,
@@ -15,7 +11,11 @@ from .descriptions import (
 )
 from .draws import Draws as Draws, draw as draw
 from .encode import encode_pictures as encode_pictures
-from .gaps import Gaps as Gaps, find_gaps as find_gaps
+from .latents import (
+    can_complete as can_complete,
+    check_open_words as check_open_words,
+    read_completions as read_completions,
+)
 from .loading import load as load
 from .trained_model import TrainedModel as TrainedModel
-from .translate import translate_pictures as translate_pictures
+from .translations import translate_pictures as translate_pictures

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from mmgen.generation.descriptions import Descriptions
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = [
-    "DecodedPictures",
-    "check_target",
-    "drawable_pictures",
-    "drawable_modalities",
-    "draw_words",
-    "decode_means",
-    "decode_means_and_draws",
-    "decode_pictures",
-    "resolve_targets",
-]
-
 
 def _sharpens(loaded: "TrainedModel", modality: str) -> bool:
     """Return whether a sharpener completes the pictures of a modality."""

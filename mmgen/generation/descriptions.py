@@ -31,20 +31,6 @@ if TYPE_CHECKING:
     from mmgen.core.batch import Batch
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = [
-    "Descriptions",
-    "format_description",
-    "batch_of_descriptions",
-    "check_is_plain",
-    "check_posterior_reads",
-    "select_posterior",
-    "complete_descriptions",
-    "description_batch",
-    "empty_description",
-    "parse_descriptions",
-    "default_posterior",
-]
-
 
 @dataclass(frozen=True)
 class Descriptions:

@@ -2,21 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgen.core.errors import UsageError
+from mmgen.classifier import load_classifier
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.notation import UNKNOWN
+from mmgen.core.progress import Watch
 from mmgen.descriptions import IN_COMMON, Vocabulary
 from mmgen.generation.classifiers import (
     check_classifier,
     classifier_reads_samples,
     classify_images,
+    find_classifier,
     format_mismatches,
     has_mismatch,
 )
-from mmgen.generation.descriptions import Descriptions, check_posterior_reads, complete_descriptions
+from mmgen.generation.descriptions import (
+    Descriptions,
+    check_posterior_reads,
+    complete_descriptions,
+    parse_descriptions,
+    select_posterior,
+)
 from mmgen.posteriors import CandidateStatistics
 from mmgen.results.naming import PosteriorName
 
@@ -25,16 +35,6 @@ if TYPE_CHECKING:
 
     from mmgen.classifier import Classifier
     from mmgen.generation.trained_model import TrainedModel
-
-__all__ = [
-    "Draws",
-    "convert_draws_to_pictures",
-    "draw",
-    "format_share_correct",
-    "last_file",
-    "list_unrestricted_warnings",
-    "title_of_draws",
-]
 
 
 @dataclass(frozen=True)
@@ -258,3 +258,64 @@ def format_share_correct(draws: Draws) -> str:
     right, counted = draws.correct_counts
     what = "descriptions" if any(draws.descriptions.expressions) else "attributes"
     return f"{100 * right / counted:.1f} % of {counted:,} {what} right" if counted else ""
+
+
+def sample_and_classify(
+    loaded: "TrainedModel",
+    texts: Sequence[str],
+    number: int,
+    watch: Watch,
+    *,
+    posterior: str | None = None,
+    classifier_path: Path | None = None,
+    neighbour: Path | None = None,
+    seed: int = 0,
+    targets: Sequence[str] = (),
+) -> "tuple[Draws, Path | None, Classifier | None]":
+    """Draw pictures for descriptions, and predict their attributes if there is a classifier.
+
+    Args:
+        loaded: The model or aggregate.
+        texts: Descriptions as a person types them.
+        number: Number of pictures for each description.
+        watch: Receives notices, and the share of attributes that the classifier confirms.
+        posterior: Name of the posterior; by default the fitted one, else the encoder's.
+        classifier_path: The classifier's file; by default one is searched in the folders of the files.
+        neighbour: A further file whose folder is searched.
+        seed: Seed of the draws.
+        targets: Image modalities; by default the main one.
+
+    Returns:
+        The draws, the classifier's file and the classifier, None for both without one.
+
+    Raises:
+        UsageError: The model lacks a word of a description, or the posterior.
+    """
+    descriptions = parse_descriptions(loaded, texts)
+    source = select_posterior(loaded, descriptions, posterior)
+    file, classifier, notice = _load_classifier(loaded, classifier_path, neighbour)
+    drawn = draw(loaded, descriptions, number, posterior=source, seed=seed, classifier=classifier, targets=targets)
+    verdict = format_share_correct(drawn)
+    for remark in (notice, drawn.notice, *list_unrestricted_warnings(drawn)):
+        if remark:
+            watch.say(remark)
+    if file and verdict:
+        watch.say(f"the judge {file} finds {verdict}")
+    return drawn, file, classifier
+
+
+def _load_classifier(
+    loaded: "TrainedModel", classifier_path: Path | None, neighbour: Path | None
+) -> "tuple[Path | None, Classifier | None, str]":
+    """Load the classifier at ``classifier_path``, else search for one; without one, return None twice and a notice."""
+    if classifier_path is not None:
+        return classifier_path, load_classifier(classifier_path, loaded.device), ""
+    places = [loaded.path, *([neighbour] if neighbour else [])]
+    path = find_classifier(loaded.model_path, places) if loaded.attributes is not None else None
+    if path is None:
+        missing = "no judge found, so these images are not judged: train one with mmgen train-classifier"
+        return None, None, missing if loaded.observation is not None else ""
+    try:
+        return path, load_classifier(path, loaded.device), ""
+    except ArtifactError as error:
+        return None, None, f"these images are not judged: {error}"

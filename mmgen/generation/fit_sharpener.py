@@ -20,8 +20,6 @@ from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.model_run import check_data
 from mmgen.training.stage import Stage, TaskParts, run_stage
 
-__all__ = ["complete_sharpening_settings", "fit_sharpener"]
-
 _KEEP_ALL = 0.5
 """Share of descriptions whose attributes all stay; fits of posteriors have the same."""
 

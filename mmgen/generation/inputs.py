@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from mmgen.modalities.image import ImageDescription
     from mmgen.modalities.text import TextDescription
 
-__all__ = [
-    "Numbers",
-    "Pictures",
-    "check_draw_memory",
-    "validate_codes",
-    "validate_numbers",
-    "validate_pictures",
-    "validate_values",
-    "validate_words",
-]
 
 Numbers = Annotated[Tensor | np.ndarray, SkipValidation]
 """A tensor, an array, or lists of numbers; unchecked until a function of this module validates them."""

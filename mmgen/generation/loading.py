@@ -13,8 +13,6 @@ from mmgen.sharpening import load_sharpener
 from mmgen.training.model_run import load_model
 from mmgen.training.precision import resolve_device
 
-__all__ = ["load"]
-
 
 @check_arguments
 def load(path: FilePath, device: str = "cpu") -> TrainedModel:

@@ -6,8 +6,6 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.training.model_run import ExperimentSettings
 
-__all__ = ["ModelData"]
-
 
 class ModelData:
     """Base of what has the settings of a model: the specifications of its data.

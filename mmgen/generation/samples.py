@@ -15,8 +15,6 @@ from mmgen.posteriors import Guided
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["save_samples", "write_values"]
-
 
 def save_samples(
     path: Path,

@@ -43,8 +43,6 @@ from mmgen.sharpening import TrainedSharpener
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.state import describe_interruption
 
-__all__ = ["TrainedModel"]
-
 
 class TrainedModel(ModelData):
     """A trained model with its posteriors over z: the prior, the encoder and, if loaded, a fitted one.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mmgen.artifacts import Dataset, read_header
 from mmgen.core.errors import ArtifactError, UsageError, format_unknown_name
@@ -18,28 +19,17 @@ from mmgen.generation.decode import (
     drawable_pictures,
     resolve_targets,
 )
-from mmgen.generation.descriptions import parse_descriptions
+from mmgen.generation.descriptions import description_batch, parse_descriptions
 from mmgen.generation.draws import Draws
 from mmgen.generation.encode import infer_posterior, picture_sources
-from mmgen.generation.images import random_test_rows, read_file_images, read_pictures
+from mmgen.generation.examples import random_test_rows, read_file_images, read_pictures
+from mmgen.generation.inputs import Pictures, check_draw_memory
 from mmgen.generation.latents import draw_example_latents, random_stream
+from mmgen.posteriors import latents_from
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = [
-    "PairedExamples",
-    "TranslationStart",
-    "Translation",
-    "convert_examples_to_pictures",
-    "draw_translations",
-    "read_paired_examples",
-    "parse_translation_start",
-    "read_start_pictures",
-    "translate",
-    "default_routes",
-    "select_routes",
-]
 
 Route = tuple[tuple[str, ...], tuple[str, ...]]
 """Modalities to start from together, and modalities to draw."""
@@ -289,3 +279,35 @@ def draw_translations(
         z=z.float().cpu().numpy(),
         words=np.stack(words) if words else None,
     )
+
+
+def decode(loaded: "TrainedModel", target: str, z: Tensor, description: str | Mapping[str, str] = "") -> Tensor:
+    """Decode z [..., D] to mean pictures E[target | z] [..., C, H, W] in [0, 1], in parts of bounded size."""
+    check_target(loaded, target)
+    z = latents_from(z, loaded.model.latent_size).to(loaded.device)
+    condition = description_batch(loaded, description) if loaded.model.conditional_on else None
+    return decode_means(loaded, target, z, condition)
+
+
+def translate_pictures(
+    loaded: "TrainedModel",
+    pictures: Mapping[str, Pictures],
+    target: str,
+    draws: int = 0,
+    seed: int = 0,
+    description: str | Mapping[str, str] = "",
+    rows: Sequence[int] | None = None,
+) -> Tensor:
+    """Draw pictures of ``target`` from other modalities; see :meth:`mmgen.generation.TrainedModel.translate`."""
+    check_target(loaded, target)
+    posterior = infer_posterior(loaded, pictures, description)
+    if not draws:
+        return decode(loaded, target, posterior.mean, description)
+    size = len(posterior.mean)
+    if rows is not None and len(rows) != size:
+        raise UsageError(
+            f"rows got {len(rows)} numbers for {size} pictures, expected one for each picture; give {size}"
+        )
+    check_draw_memory([loaded.observed[target]], draws, size, "pictures")
+    z = draw_example_latents(loaded, posterior, tuple(pictures), range(size) if rows is None else rows, draws, seed)
+    return decode(loaded, target, z.transpose(0, 1), description)

@@ -18,7 +18,7 @@ from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
 from mmgen.evaluation.likelihoods import description_modality, has_description, infer_proposal, main_modality
 from mmgen.evaluation.settings import POINTS
-from mmgen.generation.read import iterate_attribute_probabilities, iterate_posterior_draws
+from mmgen.generation.encode import iterate_attribute_probabilities, iterate_posterior_draws
 from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.modalities.text import Text
 from mmgen.results.standard_errors import binomial_error, share_error

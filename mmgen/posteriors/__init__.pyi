@@ -6,7 +6,6 @@ from ._base import (
     Target as Target,
     drop_attributes as drop_attributes,
 )
-from ._before import describe_described_examples as describe_described_examples, is_finished_fit as is_finished_fit
 from ._candidates import CandidateStatistics as CandidateStatistics
 from ._completions import Completions as Completions, distinct_descriptions as distinct_descriptions
 from ._described_examples import read_described_codes as read_described_codes
@@ -18,7 +17,13 @@ from ._encoding import (
     means_in_slices as means_in_slices,
     posterior_of as posterior_of,
 )
-from ._fit import fit_aggregate as fit_aggregate, load_aggregate as load_aggregate, load_base as load_base
+from ._fit import (
+    describe_described_examples as describe_described_examples,
+    fit_aggregate as fit_aggregate,
+    is_finished_fit as is_finished_fit,
+    load_aggregate as load_aggregate,
+    load_base as load_base,
+)
 from ._guidance import (
     CFG as CFG,
     GRADIENT as GRADIENT,

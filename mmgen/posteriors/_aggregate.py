@@ -20,8 +20,6 @@ from mmgen.modalities.text import Text
 from mmgen.models import Model
 from mmgen.networks import TextNetwork, text_encoder
 
-__all__ = ["Aggregate", "Condition", "FlowGuidance", "Given", "Layers", "Networks"]
-
 Given = str
 """Condition of a fit: "attributes", "text", "nothing", or the name of a modality of another kind."""
 Layers = Literal["top", "all"]

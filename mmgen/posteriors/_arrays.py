@@ -10,8 +10,6 @@ from torch import Tensor
 from mmgen.core.errors import UsageError
 from mmgen.settings.arguments import format_value
 
-__all__ = ["latents_from", "tensor_from"]
-
 
 def tensor_from(name: str, value: Any, expected: str) -> Tensor:
     """Convert numbers of a caller (tensor, array or nested lists) to a dense tensor.

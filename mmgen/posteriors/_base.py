@@ -15,8 +15,6 @@ from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers, Net
 from mmgen.results.naming import Weights
 from mmgen.training.task import Task
 
-__all__ = ["DensityTask", "FitParts", "Request", "Target", "drop_attributes"]
-
 
 class Request(NamedTuple):
     """Request for a fit: the condition, and the data and objective of the model."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-__all__ = ["CandidateStatistics", "Resampled", "SharedDraws", "log_mean_weight", "resample"]
-
 _FIRST, _MOST = 64, 4096
 """First and default largest number of candidates of a draw."""
 _POOL, _POOL_BYTES = 60_000, 64 * 2**20

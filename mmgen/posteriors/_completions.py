@@ -33,8 +33,6 @@ from mmgen.descriptions import Expression, attributes_to_caption, batch_of_capti
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription
 
-__all__ = ["Completions", "distinct_descriptions"]
-
 _ODDS = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 """Candidates for r, the odds of a wrong word against the right one."""
 _LEFT_OUT, _OTHERS = 128, 2048

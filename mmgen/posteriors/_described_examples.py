@@ -21,15 +21,6 @@ from mmgen.training.labelling import learns_unlabelled
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import examples_with_description
 
-__all__ = [
-    "DescribedExamples",
-    "check_described",
-    "needs_descriptions",
-    "read_described_codes",
-    "training_positions",
-    "examples_described_in_training",
-]
-
 _LEAST = 2
 """Smallest number of described examples of a fit: a single one has no distribution."""
 

@@ -27,8 +27,6 @@ from mmgen.posteriors._encoding import encode_points
 from mmgen.training.batches import DatasetRows, Rows, hide_modalities
 from mmgen.training.model_run import ExperimentSettings
 
-__all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate", "split_rows"]
-
 _BATCH = 512
 
 

@@ -14,8 +14,6 @@ from mmgen.latent.gaussian import DiagonalGaussian, Posterior
 from mmgen.models import Model
 from mmgen.training.precision import autocast
 
-__all__ = ["LayeredPosterior", "encode_in_slices", "encode_points", "means_in_slices", "posterior_of"]
-
 _CHUNK = 512
 """Examples encoded together."""
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header
-from mmgen.core.errors import DataError, UsageError
+from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header, require_kind
+from mmgen.core.errors import ArtifactError, DataError, SettingsError, UsageError
 from mmgen.core.progress import Progress, Work
 from mmgen.latent.space import LatentSpace
 from mmgen.models import Model
@@ -26,11 +26,10 @@ from mmgen.posteriors._settings import FitSettings
 from mmgen.settings.config import validate
 from mmgen.training.devices import make_fabric
 from mmgen.training.loop import Resume, TrainingResult
-from mmgen.training.model_run import check_data, load_model
+from mmgen.training.model_run import check_data, load_model, read_experiment
 from mmgen.training.precision import resolve_precision
 from mmgen.training.stage import Stage, TaskParts, load_trained, run_stage
-
-__all__ = ["fit_aggregate", "load_aggregate", "load_base"]
+from mmgen.training.state import is_finished, state_path
 
 _KEPT = (np.uint8, np.int64)
 """Types of the training descriptions and their counts in the file of a fit."""
@@ -74,8 +73,8 @@ def fit_aggregate(
     data = trained.data
     with Dataset.open(dataset_path) as dataset:
         input_descriptions = [data.modalities[name] for name in inputs]
-        read = data.observed.get(settings.aggregate.given or "")
-        check_data(dataset, model_path, data.attributes, data.text, *input_descriptions, read)
+        observed = data.observed.get(settings.aggregate.given or "")
+        check_data(dataset, model_path, data.attributes, data.text, *input_descriptions, observed)
         described_examples = examples_described_in_training(trained, dataset)
     _check_model(model, model_path, settings.aggregate.layers)
     check_described(described_examples, settings, needs_descriptions(data, inputs, described_examples))
@@ -102,8 +101,7 @@ def fit_aggregate(
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
             is_validation = np.isin(latents.rows, split_rows(dataset, trained.data.split, "val"))
-            read = [name for name in (settings.aggregate.given or "",) if name in trained.data.observed]
-            others = {name: dataset.read_values(name, latents.rows) for name in read}
+            others = {} if observed is None else {observed.name: dataset.read_values(observed.name, latents.rows)}
         aggregate = settings.build(fitted).attach_model(model)
         if (words := latents.columns.get("attributes")) is not None:
             aggregate.keep_descriptions(*distinct_descriptions(words[~is_validation]))
@@ -235,3 +233,32 @@ def _check_model(model: Model, path: Path, layers: Layers) -> None:
             f"--layers got top, but z of {path} has one layer, expected all; leave it out, or fit to a model of "
             "several layers, such as hierarchical-vae"
         )
+
+
+def is_finished_fit(path: Path, settings: FitSettings, model_path: Path, dataset_path: Path) -> bool:
+    """Return True if ``path`` holds a finished fit of these settings, model and dataset that no run is continuing."""
+    if not path.exists() or state_path(path).exists():
+        return False
+    try:
+        header = require_kind(path, "aggregate")
+        finished = validate(FitSettings, header.settings)
+    except (ArtifactError, SettingsError):
+        return False
+    parents = {parent.role: parent.content_id for parent in header.parents}
+    files = {"model": model_path, "dataset": dataset_path}
+    has_same_parents = all(parents.get(role) == read_header(file).content_id for role, file in files.items())
+    return has_same_parents and finished == settings and is_finished(header)
+
+
+def describe_described_examples(model_path: Path, dataset_path: Path, settings: FitSettings) -> str:
+    """Describe in one sentence how many examples with a description a fit has; "" if all have one.
+
+    Raises:
+        DataError: There are too few described examples.
+    """
+    model = read_experiment(read_header(model_path).settings)
+    with Dataset.open(dataset_path) as dataset:
+        described_examples = examples_described_in_training(model, dataset)
+    return check_described(
+        described_examples, settings, needs_descriptions(model.data, posterior_to_aggregate(model), described_examples)
+    )

@@ -11,8 +11,6 @@ from mmgen.core.errors import UsageError
 from mmgen.results.naming import format_weight
 from mmgen.settings.arguments import format_value
 
-__all__ = ["CFG", "GRADIENT", "MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
-
 MOST = 1e6
 """Largest weight, with which only the likeliest candidate is drawn."""
 _MOST_CANDIDATES = 2**20

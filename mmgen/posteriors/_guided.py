@@ -36,8 +36,6 @@ from mmgen.posteriors._likelihood import WordLikelihood
 from mmgen.posteriors._posterior import GuidedPosterior, Posterior
 from mmgen.results.naming import Weights
 
-__all__ = ["Estimates", "Guided"]
-
 _EFFECTIVE, _CANDIDATES = 10.0, 4096
 """Effective sample size of candidates to reach, and largest number of candidates, by default."""
 _POOLS = 2

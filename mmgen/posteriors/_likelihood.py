@@ -10,8 +10,6 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.models import DataSettings, Model
 
-__all__ = ["WordLikelihood"]
-
 
 class WordLikelihood:
     """Likelihood p(words | z) of a model that generates attributes or text.

@@ -14,8 +14,6 @@ from mmgen.posteriors._aggregate import Aggregate
 from mmgen.posteriors._posterior import Posterior
 from mmgen.results.naming import LEARNED_PRIOR, PosteriorName, Weights
 
-__all__ = ["Encoder", "Fitted", "Prior", "Recombined"]
-
 
 class Prior(Posterior):
     """Posterior that ignores descriptions: the prior p(z) of the model."""

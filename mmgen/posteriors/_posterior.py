@@ -24,8 +24,6 @@ from mmgen.results.naming import PosteriorName, Weights
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count
 
-__all__ = ["SLOW", "GuidedPosterior", "Posterior", "Posteriors"]
-
 SLOW = 1e8
 """Floating-point operations of a log density from which many of them take long."""
 _COUNTED = 16_384

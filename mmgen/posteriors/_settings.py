@@ -20,8 +20,6 @@ from mmgen.settings.config import Settings, build_member, merge, to_json_values,
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.settings import TrainingSettings
 
-__all__ = ["AggregateSettings", "FitSettings", "complete_fit_settings"]
-
 _FAMILY = "realnvp"
 _READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
 
@@ -157,6 +155,25 @@ def fit_defaults(given: Given, reads_sentences: bool) -> FitSettings:
     )
 
 
+def _check_text_network(network: TextNetwork | None, given: Given, reads_sentences: bool) -> None:
+    """Refuse settings of the network of captions that a fit would not use: it reads them, if any, and decodes none."""
+    if network is None:
+        return
+    if not reads_sentences:
+        raise SettingsError(
+            f"aggregate.text_network got settings, but a fit given {given} reads no captions; leave them out, or use "
+            "--given text"
+        )
+    # Without dropout, since a draw and its density need the same encoding of a caption.
+    unused = {name: getattr(TextNetwork(), name) for name in ("head", "batch_norm", "activation")} | {"dropout": 0.0}
+    for name, expected in unused.items():
+        if getattr(network, name) != expected:
+            raise SettingsError(
+                f"setting 'aggregate.text_network.{name}' got {getattr(network, name)}, expected {expected}: a fit "
+                "reads captions, always the same way, and decodes none; leave it out"
+            )
+
+
 def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> FitSettings:
     """Check settings of a fit, and fill in defaults and values that follow from the model.
 
@@ -199,24 +216,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
             f"{settings.aggregate.target['name']}, which needs it at every step; use --family {_FAMILY}"
         )
     target = target.complete_settings(request)
-    text_network = settings.aggregate.text_network
-    described = model.data.observed.get(given)
-    if text_network and given != "text" and (described is None or described.kind != "text"):
-        raise SettingsError(
-            f"aggregate.text_network got settings, but a fit given {given} reads no captions; leave them out, or use "
-            "--given text"
-        )
-    for name in ("head", "batch_norm", "activation"):
-        if text_network and getattr(text_network, name) != getattr(TextNetwork(), name):
-            raise SettingsError(
-                f"setting 'aggregate.text_network.{name}' got {getattr(text_network, name)}, but a fit reads captions "
-                "and decodes none; leave it out"
-            )
-    if dropout := text_network.dropout if text_network else 0.0:
-        raise SettingsError(
-            f"setting 'aggregate.text_network.dropout' got {dropout}, expected 0, since a draw and its density need "
-            "the same encoding of a caption; leave it out"
-        )
+    _check_text_network(settings.aggregate.text_network, given, reads_sentences)
     completed = {
         "given": given,
         "family": {"name": settings.family_name, **to_json_values(settings.build_family())},

@@ -39,8 +39,6 @@ from mmgen.posteriors._plain import Fitted
 from mmgen.posteriors._posterior import GuidedPosterior, Posterior, Posteriors
 from mmgen.results.naming import Weights
 
-__all__ = ["ClassifierFree", "FlowGuided", "GradientGuided", "guide_posteriors"]
-
 _COST = 4.0
 """Costs of a log density, in those of the flow alone: second derivatives of the network, and those of the decoder."""
 

@@ -9,19 +9,82 @@ References:
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor, nn
 
+from mmgen.artifacts import Header
 from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
 from mmgen.modalities import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.networks import AttributeNetwork, AttributeVectorEncoder, text_encoder
-from mmgen.sharpening._settings import SharpenerSettings
+from mmgen.models import DataSettings
+from mmgen.networks import AttributeNetwork, AttributeVectorEncoder, TextNetwork, text_encoder
+from mmgen.settings.config import Settings, validate
+from mmgen.training.settings import TrainingSettings
+from mmgen.training.stage import load_trained
 
-__all__ = ["Discriminator", "Sharpener"]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class SharpenerSettings(Settings):
+    """Settings of the generator and the discriminator, and of their losses."""
+
+    width: Count = 32
+    """Feature maps of the generator."""
+    blocks: Count = 3
+    """Residual blocks of the generator."""
+    discriminator_width: Count = 24
+    """Feature maps of the discriminator's first layer; the next layers have two and four times as many."""
+    words: Count = 64
+    """Width of the features of a description."""
+    text_network: TextNetwork = Field(default_factory=lambda: TextNetwork(embedding=32, hidden=64, dropout=0.0))
+    """Widths of the network that reads sentences."""
+    reconstructed: Share = 0.5
+    """Share of the training pictures that are reconstructions; the others are drawn from the posterior."""
+    keep_words: Share = 0.9
+    """Share of the descriptions that the networks see; without the others a sharpener learns to work without words."""
+    low_pass_weight: Weight = 10.0
+    """Weight of the mean absolute difference of the low-passed pictures before and after, which keeps objects in
+    place."""
+    low_pass_side: Count = 8
+    """Side of the low-passed pictures in pixels."""
+    r1_weight: Weight = 0.05
+    """Weight gamma of the penalty gamma / 2 |grad D|^2 at real pictures (Mescheder et al., 2018)."""
+    r1_every: Count = 16
+    """Steps between penalties, each of which counts as many times."""
+
+
+def _default_training() -> TrainingSettings:
+    values: dict[str, Any] = {
+        "steps": 3_000,
+        "batch": 16,
+        "learning_rate": 2e-4,
+        "adam_betas": (0.0, 0.9),
+        "average": 0.999,
+        "keep": "last",
+        "validate_every": 500,
+        "validation_examples": 512,
+    }
+    return TrainingSettings(**values)
+
+
+class SharpeningSettings(Settings):
+    """Settings that determine the sharpener of a given model."""
+
+    sharpener: SharpenerSettings = Field(default_factory=SharpenerSettings)
+    training: TrainingSettings = Field(default_factory=_default_training)
+    data: DataSettings = Field(default_factory=DataSettings)
+    """Data of the model; filled in."""
+    posterior: str = ""
+    """Name of the posterior that pictures are drawn from; filled in."""
 
 
 class _WordReader(nn.Module):
@@ -45,6 +108,11 @@ class _WordReader(nn.Module):
             elif isinstance(each, TextDescription):
                 readers[name] = reader = text_encoder(len(each.vocabulary), settings.text_network)
                 heads[name] = nn.Linear(reader.features, settings.words)
+            else:
+                raise SettingsError(
+                    f"a sharpener got the words '{name}' of kind {each.kind}, expected attributes or text; use another "
+                    "dataset"
+                )
         self.readers, self.heads = nn.ModuleDict(readers), nn.ModuleDict(heads)
 
     def forward(self, words: Batch | None, count: int) -> Tensor:
@@ -159,3 +227,51 @@ class Discriminator(nn.Module):
         match = (features * self.projection(self.reader(words, len(pictures)))[:, None]).sum(2)
         value: Tensor = self.output(features)[..., 0] + match
         return value.float()
+
+
+class TrainedSharpener(NamedTuple):
+    """A trained sharpener with its file and header."""
+
+    network: Sharpener
+    path: Path
+    header: Header
+
+
+def _words(data: DataSettings) -> dict[str, Description]:
+    return {name: each for name, each in data.modalities.items() if each.describes}
+
+
+def build_sharpener(settings: SharpeningSettings) -> Sharpener:
+    """Build an untrained sharpener of the data's main picture.
+
+    Raises:
+        SettingsError: The data have no picture of grey levels or colours.
+    """
+    image = settings.data.image
+    if image is None or image.layout != "bytes":
+        kind = "no pictures" if image is None else f"black and white pixels ({image.name})"
+        raise SettingsError(
+            f"a sharpener got data with {kind}, expected pictures of grey levels or colours; use another dataset"
+        )
+    return Sharpener(image.name, image.shape, _words(settings.data), settings.sharpener)
+
+
+def build_discriminator(settings: SharpeningSettings) -> Discriminator:
+    """Build the untrained discriminator that a sharpener is trained against."""
+    assert settings.data.image is not None
+    return Discriminator(settings.data.image.shape, _words(settings.data), settings.sharpener)
+
+
+def load_sharpener(path: Path, device: torch.device | str = "cpu") -> TrainedSharpener:
+    """Load a trained sharpener.
+
+    Raises:
+        ArtifactError: The file is no sharpener, or its tensors do not fit its settings.
+    """
+
+    def build(header: Header, tensors: Mapping[str, Tensor]) -> tuple[SharpeningSettings, Sharpener]:
+        settings = validate(SharpeningSettings, header.settings)
+        return settings, build_sharpener(settings)
+
+    header, _, network = load_trained(path, "sharpener", build, device)
+    return TrainedSharpener(network, path, header)

@@ -14,11 +14,8 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.objectives import Bound
-from mmgen.sharpening._networks import Discriminator, Sharpener
-from mmgen.sharpening._settings import SharpenerSettings
+from mmgen.sharpening._networks import Discriminator, Sharpener, SharpenerSettings
 from mmgen.training.task import ALONE, Task
-
-__all__ = ["SharpeningTask"]
 
 
 class SharpeningTask(Task):

@@ -31,7 +31,7 @@ from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.data_recipes._sources import read_amat
 from mmgen.data_recipes.dsprites import SpriteArchive
 from mmgen.data_recipes.planetoid import read_citations
-from mmgen.generation.images import read_file_images
+from mmgen.generation.examples import read_file_images
 from tests.test_floors import SOURCES, name_of
 
 MB = 2**20

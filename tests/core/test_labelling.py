@@ -15,7 +15,7 @@ from mmgen.baselines._base import BaselineData, LabelSupply
 from mmgen.commands.baseline import Baseline
 from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._base import draw_plot
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import LabelledRows, choose_labelled_examples
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model

@@ -15,8 +15,7 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.text import Text
 from mmgen.posteriors import Aggregate, FitParts, FitSettings
-from mmgen.posteriors._scan_operators import OperatorTask, draw_recombination
-from mmgen.posteriors.scan import ScanTask
+from mmgen.posteriors.scan import OperatorTask, ScanTask, draw_recombination
 from mmgen.testing.densities import ATTRIBUTES
 from mmgen.training.task import Task
 

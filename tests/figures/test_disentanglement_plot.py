@@ -9,8 +9,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots._families import group_into_families
+from mmgen.figures.plots._base import draw_plot
+from mmgen.figures.plots.disentanglement import group_into_families
 from mmgen.results.score import read_scores
 
 X = ("negative-elbo", "reconstruction error")

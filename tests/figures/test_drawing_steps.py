@@ -13,7 +13,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.style import hex_to_rgb
-from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._base import draw_plot
 from mmgen.figures.plots.draw_steps import _READ, _WRITTEN, _frame_boxes
 from mmgen.generation import load
 

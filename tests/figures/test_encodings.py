@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.generation.encodings import Encodings, encode_split, principal_plane, rank_axes
-from mmgen.generation.traversals import interpolate, traversal_values, traverse
+from mmgen.generation.encodings import (
+    Encodings,
+    encode_split,
+    interpolate,
+    principal_plane,
+    rank_axes,
+    traversal_values,
+    traverse,
+)
 from mmgen.latent import LatentSpace
 
 

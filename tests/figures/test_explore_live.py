@@ -118,6 +118,15 @@ def test_operations_that_no_page_knows_are_refused() -> None:
         trace_network(by_its_values, torch.ones(1, 4))
 
 
+@pytest.mark.parametrize("error", [AttributeError, TypeError, AssertionError])
+def test_a_bug_is_no_network_that_cannot_be_traced(error: type[Exception]) -> None:
+    def broken(_: Tensor) -> Tensor:
+        raise error("a bug")
+
+    with pytest.raises(error, match="a bug"):
+        trace_network(broken, torch.ones(1, 4))
+
+
 def test_pictures_are_those_of_sample_within_one_level(
     places: Path, grey: tuple[Path, dict[str, Any]], chromium: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,7 @@ import torch
 from mmgen.artifacts import DatasetWriter
 from mmgen.figures.plots.hierarchy import draw_abstraction
 from mmgen.figures.report.make import make_report
-from mmgen.figures.report.pictures import draw_same_descriptions, draw_varied_descriptions
-from mmgen.figures.report.reconstructions import draw_reconstructions
+from mmgen.figures.report.pictures import draw_reconstructions, draw_same_descriptions, draw_varied_descriptions
 from mmgen.figures.report.show import draw_contact_sheet
 from mmgen.figures.session import Session, gather_files, open_session
 from mmgen.generation import load
@@ -93,7 +92,7 @@ def test_a_label_has_a_row_for_each_of_its_values(family: Path) -> None:
 
 
 def test_models_without_words_show_test_images_decoded(family: Path) -> None:
-    from mmgen.generation.images import random_test_rows
+    from mmgen.generation.examples import random_test_rows
 
     for name in ("plain", "bare", "cvae"):
         session = _session(family, name)

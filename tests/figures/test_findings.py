@@ -9,9 +9,9 @@ import pytest
 
 from mmgen.artifacts import Header, read_header
 from mmgen.figures.report.context import _describe_data
-from mmgen.figures.report.findings import describe_findings
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.pictures import sort_by_scores
+from mmgen.figures.report.scores import describe_findings
 from mmgen.figures.session import Source, gather_files, open_session
 from mmgen.results.groups import rank_posteriors
 from mmgen.results.score import Score

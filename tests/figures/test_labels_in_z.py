@@ -6,12 +6,11 @@ import pytest
 import torch
 
 from mmgen.cli._main import main
+from mmgen.figures.plots._base import draw_plot
 from mmgen.figures.plots._chosen import encode_start_examples
-from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.session import gather_files, open_session
 from mmgen.generation import load
-from mmgen.generation.encodings import encode_split, rank_axes, traversable_axes
-from mmgen.generation.traversals import interpolate, interpolate_with_labels
+from mmgen.generation.encodings import encode_split, interpolate, interpolate_with_labels, rank_axes, traversable_axes
 
 
 def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from mmgen.artifacts import Dataset
 from mmgen.cli._main import main
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import Grid
-from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._base import draw_plot
 from mmgen.figures.plots.embedding import Colouring, _colouring_of_factor
 from mmgen.figures.session import gather_files, open_session
 from mmgen.generation import load
@@ -117,7 +117,7 @@ def test_a_plane_is_refused_from_the_header(
     def never(*_: object) -> None:
         raise AssertionError("opened")
 
-    monkeypatch.setattr("mmgen.figures.plots._draw.open_session", never)
+    monkeypatch.setattr("mmgen.figures.plots._base.open_session", never)
     for name in ("contours", "latent-map"):
         with pytest.raises(SystemExit):
             main(["plot", name, str(world / "telbo.safetensors")])

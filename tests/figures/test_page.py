@@ -17,7 +17,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.samples import describe_classifier_input, explain_red_frames
 from mmgen.figures.drawing.style import SMALL, new_figure, render_figure
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, tile_table
-from mmgen.figures.plots import _draw as plotting
+from mmgen.figures.plots import _base as plotting
 from mmgen.figures.plots._base import Plot
 from mmgen.figures.report.context import _curve_quantity, _round_numbers
 from mmgen.figures.report.curves import TrainingLog, draw_learning_curves, draw_term_curves

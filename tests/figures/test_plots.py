@@ -18,16 +18,16 @@ from mmgen.figures.drawing.page import FRAME, Grid
 from mmgen.figures.drawing.planes import Plane
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.figures.drawing.style import WRONG, hex_to_rgb
-from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._base import draw_plot
 from mmgen.figures.plots.word_uncertainty import draw_entropy_chart
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import draw_contact_sheet
 from mmgen.generation import load
+from mmgen.generation.classifiers import DecodedTexts, compare_with_classifier
 from mmgen.generation.descriptions import complete_descriptions, parse_descriptions
 from mmgen.generation.draws import draw
-from mmgen.generation.read import texts_of_images
+from mmgen.generation.encode import texts_of_images
 from mmgen.generation.samples import save_samples
-from mmgen.generation.texts import DecodedTexts, compare_with_classifier
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription

@@ -13,8 +13,8 @@ from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import load
 from mmgen.generation.classifiers import find_classifier
 from mmgen.generation.draws import draw
-from mmgen.generation.images import read_file_images
-from mmgen.generation.read import attribute_probabilities, list_predictions
+from mmgen.generation.encode import attribute_probabilities, list_predictions
+from mmgen.generation.examples import read_file_images
 from mmgen.generation.samples import save_samples
 from tests.program import exit_code
 

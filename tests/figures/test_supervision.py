@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._base import draw_plot
 from mmgen.figures.plots.weak_supervision import (
     count_repeated,
     draw_curves,

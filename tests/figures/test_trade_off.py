@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.style import category_colours
-from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._base import draw_plot
 from mmgen.figures.plots._trade_off import choose_axes, compute_trade_off, published_points
 from mmgen.figures.plots.trade_off import _name_classifiers, draw_trade
 from mmgen.results.score import read_scores

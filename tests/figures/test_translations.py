@@ -12,7 +12,7 @@ from mmgen.figures.drawing.blocks import SOURCE_GROUND, Block, Column, picture_p
 from mmgen.figures.drawing.page import convert_to_rgb
 from mmgen.figures.drawing.style import hex_to_rgb
 from mmgen.figures.drawing.tables import strip_blocks
-from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._base import draw_plot
 from mmgen.figures.report.make import _STAGES, make_report
 from mmgen.figures.session import gather_files, open_session
 from mmgen.generation import TrainedModel, load

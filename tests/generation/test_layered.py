@@ -10,8 +10,8 @@ import torch
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.generation import TrainedModel, load
-from mmgen.generation.read import attribute_probabilities
-from mmgen.generation.translate import decode
+from mmgen.generation.encode import attribute_probabilities
+from mmgen.generation.translations import decode
 from mmgen.posteriors import LayeredPosterior
 from mmgen.training.model_run import complete_settings, train_model
 from tests.core.test_encodings import write_dataset

@@ -168,3 +168,10 @@ def test_the_discriminator_reads_words() -> None:
     pictures = torch.rand(4, 3, 16, 16)
     assert discriminator(pictures, words()).shape == (4, 16)
     assert not torch.allclose(discriminator(pictures, words()), discriminator(pictures))
+
+
+def test_words_of_another_kind_are_refused() -> None:
+    from mmgen.modalities.vector import VectorDescription
+
+    with pytest.raises(SettingsError, match="a sharpener got the words 'v' of kind"):
+        Sharpener("image", (3, 16, 16), {"v": VectorDescription(name="v", size=3)}, SMALL)

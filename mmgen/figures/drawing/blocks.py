@@ -25,8 +25,6 @@ from mmgen.figures.drawing.page import (
 )
 from mmgen.figures.drawing.style import MUTED, load_font
 
-__all__ = ["SOURCE_GROUND", "Block", "Column", "Line", "picture_page", "text_lines"]
-
 Span = tuple[str, str, bool]
 """Words, their colour and whether they are bold."""
 

@@ -23,27 +23,6 @@ from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, hex_to_rgb, loa
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import FilePath
 
-__all__ = [
-    "FRAME",
-    "GAP",
-    "MARGIN",
-    "SENTENCE_TILE",
-    "SIZE",
-    "TILE",
-    "Box",
-    "Grid",
-    "Page",
-    "Text",
-    "add_title_and_note",
-    "convert_to_rgb",
-    "enlarge",
-    "lighten_dark_images",
-    "longest_word",
-    "pitch",
-    "stack_below",
-    "wrap_text",
-]
-
 Box = tuple[int, int, int, int]
 
 TILE = 112

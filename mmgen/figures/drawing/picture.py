@@ -15,8 +15,6 @@ from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import MARGIN, Grid, add_title_and_note
 from mmgen.figures.drawing.style import data_uri, plain_text_labels, render_figure
 
-__all__ = ["Picture", "check_ending"]
-
 _FRAME_TIME, _LAST_TIME = 350, 2000
 """Milliseconds that a picture of an animation is shown, and the last one."""
 

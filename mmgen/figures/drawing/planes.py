@@ -31,18 +31,6 @@ from mmgen.figures.drawing.style import (
     value_colours,
 )
 
-__all__ = [
-    "ConceptDensities",
-    "Plane",
-    "aggregate_density",
-    "draw_latent_map",
-    "density_levels",
-    "normalise_density",
-    "draw_posterior_contours",
-    "share_outside",
-    "tint_images",
-]
-
 MASSES = (0.5, 0.9)
 """Contours enclose the smallest regions that hold these shares of the probability."""
 

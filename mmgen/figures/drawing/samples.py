@@ -9,19 +9,9 @@ from mmgen.descriptions import TextVocabulary, Vocabulary, format_caption, forma
 from mmgen.figures.drawing.blocks import Block, Column, picture_page
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, strip_blocks, tile_table
+from mmgen.generation.classifiers import split_words
 from mmgen.generation.draws import Draws, format_share_correct, list_unrestricted_warnings
-from mmgen.generation.texts import split_words
 from mmgen.generation.translations import PairedExamples
-
-__all__ = [
-    "FRAMES",
-    "describe_classifier_input",
-    "draw_comparison",
-    "explain_red_frames",
-    "sample_grid",
-    "tiles_with_text",
-    "translation_grid",
-]
 
 FRAMES = "Red frame: the judge reads at least one of the given attributes differently."
 _ACROSS = 6

@@ -21,27 +21,6 @@ from PIL import Image, ImageFont
 
 from mmgen.core.parsing import strip_controls
 
-__all__ = [
-    "DOTS",
-    "FAINT",
-    "INK",
-    "MUTED",
-    "OUR_FORMULAS",
-    "RULE",
-    "SMALL",
-    "WRONG",
-    "category_colours",
-    "data_uri",
-    "render_figure",
-    "load_font",
-    "new_figure",
-    "plain_text_labels",
-    "hex_to_rgb",
-    "outline_colour",
-    "style_axes",
-    "value_colours",
-]
-
 INK = "#1a1a1a"
 SMALL = 9
 """Points of the smallest type in drawings, which pages show at their own size: 12 pixels."""

@@ -20,8 +20,6 @@ from mmgen.figures.drawing.page import FRAME, SENTENCE_TILE, SIZE, TILE, Grid, l
 from mmgen.figures.drawing.style import INK, MUTED, WRONG
 from mmgen.figures.drawing.words import NARROWEST, TextWithDistributions, has_histograms, histogram_lines
 
-__all__ = ["Panel", "Tile", "TileRow", "image_grid", "image_table", "strip_blocks", "tile_table"]
-
 _NO_IMAGES = "got no images to show, expected at least one"
 _TALLEST = 12
 """Most examples below each other in a block of examples of several modalities."""

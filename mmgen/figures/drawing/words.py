@@ -15,20 +15,7 @@ from mmgen.descriptions import TextVocabulary, Vocabulary
 from mmgen.figures.drawing.blocks import Line
 from mmgen.figures.drawing.page import SIZE
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colours, hex_to_rgb, load_font
-from mmgen.generation.texts import DecodedTexts
-
-__all__ = [
-    "NARROWEST",
-    "TextWithDistributions",
-    "mean_entropies",
-    "word_entropies",
-    "slot_words",
-    "pair_with_distributions",
-    "explain_words",
-    "has_histograms",
-    "histogram_lines",
-    "vocabulary_note",
-]
+from mmgen.generation.classifiers import DecodedTexts
 
 NARROWEST = 276
 """Minimal width of word histograms in pixels."""

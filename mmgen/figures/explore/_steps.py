@@ -10,8 +10,6 @@ from torch import Tensor, fx
 
 from mmgen.core.errors import MmgenError
 
-__all__ = ["StepWriter", "UnknownOperation"]
-
 aten = torch.ops.aten
 
 

@@ -23,7 +23,6 @@ from mmgen.generation.descriptions import Descriptions, complete_descriptions
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["OPEN", "DescriptionChoices", "Menu", "choose_descriptions"]
 
 _MOST = 2000
 """Largest number of descriptions on a page."""

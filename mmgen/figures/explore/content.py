@@ -19,8 +19,6 @@ from mmgen.figures.session import Session
 from mmgen.generation.encodings import Ranking
 from mmgen.latent import Axis
 
-__all__ = ["PageContent", "PageSection", "page_values"]
-
 _GRID = 1000
 """Number of positions of points along a side of the map."""
 

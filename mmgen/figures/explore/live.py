@@ -16,7 +16,7 @@ from torch import Tensor
 from mmgen.core.errors import MmgenError
 from mmgen.core.seeding import torch_generator
 from mmgen.figures.explore.choices import DescriptionChoices
-from mmgen.figures.explore.flows import find_flow, trace_flow
+from mmgen.figures.explore.density import find_flow, trace_flow
 from mmgen.figures.explore.networks import BITS, UnknownOperation, round_network, trace_network
 from mmgen.figures.explore.space import EncodingMap
 from mmgen.figures.session import Session, Source
@@ -26,7 +26,6 @@ from mmgen.training.batches import make_batch
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["Latents", "LiveNetworks", "Room", "source_key", "trace_networks"]
 
 _CHECKED = 128
 """Number of draws of z of each width on which a rounded decoder is compared with the model."""
@@ -36,8 +35,6 @@ _CELLS = 15
 """Cells along each side of a map at whose middles a rounded decoder is compared as well."""
 _WIDTHS = (1.0, 1.5, 2.0)
 """Standard deviations of these draws: sliders and guidance lead to z that are rare under p(z)."""
-_UNTRACED = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError, MmgenError)
-"""Errors of models that draw at random, or that decide by their values, while they are traced."""
 _LEVELS = 0.8
 """Largest difference of a pixel before it is rounded to one of 256 levels; 1 could be two levels afterwards."""
 _ENCODING = 0.02
@@ -163,7 +160,7 @@ def _try(
         return None if rounded is None else rounded.to_json(), reason
     except UnknownOperation as error:
         return None, str(error)
-    except _UNTRACED as error:
+    except (RuntimeError, MmgenError) as error:  # torch's, of what it cannot do for many examples together
         return None, f"it cannot be traced ({(str(error).strip().splitlines() or ['unknown'])[0]})"
 
 

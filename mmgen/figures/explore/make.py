@@ -26,8 +26,7 @@ from mmgen.core.version import __version__
 from mmgen.figures.drawing.samples import explain_red_frames
 from mmgen.figures.explore.choices import OPEN, DescriptionChoices, choose_descriptions
 from mmgen.figures.explore.content import PageContent, PageSection, page_values
-from mmgen.figures.explore.density import compute_belief
-from mmgen.figures.explore.flows import find_flow
+from mmgen.figures.explore.density import compute_belief, find_flow
 from mmgen.figures.explore.live import Room, trace_networks
 from mmgen.figures.explore.posterior_pictures import PosteriorPictures, draw_chosen_descriptions, draw_reference
 from mmgen.figures.explore.space import decode_map, decode_neighbours, decode_traversals, make_encoding_map
@@ -41,8 +40,6 @@ from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import traversable_axes
 from mmgen.generation.examples import read_examples
 from mmgen.posteriors import AnyGuidance
-
-__all__ = ["Limits", "make_explorer"]
 
 _CHUNK = 24
 """Number of descriptions drawn together; the size of the page is estimated from the first chunk."""

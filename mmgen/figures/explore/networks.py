@@ -16,8 +16,6 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from mmgen.figures.explore._steps import StepWriter, UnknownOperation
 
-__all__ = ["BITS", "Network", "UnknownOperation", "round_network", "trace_network"]
-
 BITS = (3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 16)
 """Numbers of bits that weights are kept in, the fewest first."""
 _SMALL = 256
@@ -83,7 +81,7 @@ def trace_network(function: Callable[[Tensor], Tensor], example: Tensor) -> Netw
     """
     try:
         graph = make_fx(function)(example)
-    except (RuntimeError, ValueError, TypeError) as error:
+    except (RuntimeError, ValueError) as error:  # torch's, of values that decide what is computed
         first = (str(error).strip().splitlines() or ["unknown"])[0]
         raise UnknownOperation(f"it cannot be traced ({first})") from None
     for node in graph.graph.nodes:

@@ -14,8 +14,6 @@ from mmgen.figures.session import Session, Source, draw_pictures
 from mmgen.generation.descriptions import Descriptions, empty_description
 from mmgen.generation.draws import Draws
 
-__all__ = ["DescriptionPictures", "PosteriorPictures", "draw_chosen_descriptions", "draw_reference"]
-
 
 @dataclass(frozen=True)
 class DescriptionPictures:

@@ -16,27 +16,22 @@ from mmgen.figures.session import Session
 from mmgen.generation import decode
 from mmgen.generation.classifiers import classifier_reads_samples, classify_images
 from mmgen.generation.descriptions import Descriptions, empty_description
-from mmgen.generation.encodings import Encodings, Ranking, encode_split, principal_plane, project_onto_axes, rank_axes
+from mmgen.generation.encodings import (
+    Encodings,
+    Ranking,
+    encode_split,
+    principal_plane,
+    project_onto_axes,
+    rank_axes,
+    traversal_values,
+    traverse,
+)
 from mmgen.generation.examples import Examples, read_examples
-from mmgen.generation.traversals import traversal_values, traverse
 from mmgen.latent import Axis
 
 if TYPE_CHECKING:
     from mmgen.core.batch import Batch
 
-__all__ = [
-    "STEPS",
-    "ClassifiedPictures",
-    "EncodingMap",
-    "Neighbours",
-    "Traversals",
-    "decode_and_classify",
-    "make_encoding_map",
-    "decode_neighbours",
-    "decode_map",
-    "decode_traversals",
-    "name_changes",
-]
 
 STEPS = 11
 """Number of values of each dimension in a traversal."""

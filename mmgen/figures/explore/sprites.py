@@ -13,8 +13,6 @@ from PIL import Image
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import lighten_dark_images
 
-__all__ = ["STEP", "Sheets", "lighten_if_dark", "pack_sheets", "picture_bytes"]
-
 STEP = 17
 """Difference of two of the 16 greys of a sheet, in levels of 0 to 255."""
 _SIDE = 2048

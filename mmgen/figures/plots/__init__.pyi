@@ -1,5 +1,11 @@
-from ._base import Picture as Picture, Plot as Plot, PlotOptions as PlotOptions, Session as Session, accepts as accepts
-from ._draw import draw_plot as draw_plot
+from ._base import (
+    Picture as Picture,
+    Plot as Plot,
+    PlotOptions as PlotOptions,
+    Session as Session,
+    accepts as accepts,
+    draw_plot as draw_plot,
+)
 
 def describe(name: str) -> str: ...
 def get(name: str) -> Plot: ...

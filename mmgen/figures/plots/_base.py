@@ -1,31 +1,22 @@
 """The class of figures, their options, and functions that several figures share."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import mmgen.metrics
 from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.descriptions import NOT, OR, parse as parse_words
+from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture, check_ending
-from mmgen.figures.session import ModelFiles, Session, labels_in_latent, latent_sizes
+from mmgen.figures.session import ModelFiles, Session, gather_files, labels_in_latent, latent_sizes, open_session
 from mmgen.generation.descriptions import Descriptions, check_posterior_reads, parse_descriptions
-from mmgen.posteriors import NO_GUIDANCE, Guidance
+from mmgen.posteriors import NO_GUIDANCE, AnyGuidance, Guidance
 from mmgen.results.score import Score
 
 if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription
-
-__all__ = [
-    "Plot",
-    "PlotOptions",
-    "PlotOption",
-    "select_descriptions",
-    "dataset_path_of",
-    "accepts",
-    "explain_compared_words",
-]
 
 
 @dataclass(frozen=True)
@@ -215,3 +206,73 @@ def explain_compared_words(session: Session, text: "TextDescription") -> str:
     mean = judge.accuracy.get("mean")
     itself = f" (itself right on {mean:.1f} % of held-out words)" if mean is not None else ""
     return f"Red frame: the judge{itself}{knowing} reads at least one word differently from the text."
+
+
+def draw_plot(
+    name: str,
+    paths: Iterable[Path],
+    *,
+    descriptions: Sequence[str] = (),
+    number: int | None = None,
+    sources: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    guidance: AnyGuidance = 0.0,
+    rows: Sequence[int] = (),
+    by: str = "",
+    straight: bool = False,
+    device: str = "cpu",
+    seed: int = 0,
+    complete: bool = True,
+) -> tuple[Picture, list[str]]:
+    """Draw the figure ``name`` from files; return its picture and warnings.
+
+    Args:
+        name: One of ``mmgen.figures.plots.names()``.
+        paths: Models, fitted posteriors, classifiers, scores; parents and the classifier are found by lineage.
+        descriptions: Descriptions as a person types them; by default the figure chooses.
+        number: Number of examples or descriptions; by default as many as fit well.
+        sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
+        targets: Image modalities to draw; by default the figure chooses.
+        metrics: Metrics of the axes; by default the figure chooses.
+        guidance: Weight w of additional guided posteriors, or "cfg:0.5"; 0 for none.
+        rows: Rows of the dataset to start from; by default the figure chooses.
+        by: Attribute or factor that points are coloured by; by default the figure chooses.
+        straight: Whether to interpolate along a straight line instead of an arc.
+        device: Device of the models.
+        seed: Seed of every choice and draw.
+        complete: Whether words that descriptions leave open are drawn first.
+
+    Returns:
+        The picture, and notices about files that could not be opened.
+
+    Raises:
+        UsageError: There is no such figure, it cannot be drawn from these files, or does not accept an option.
+        ArtifactError: A file cannot be read.
+    """
+    member: Plot = plots.get(name)
+    options = PlotOptions(
+        tuple(descriptions), number, tuple(sources), tuple(targets), tuple(metrics), guidance=Guidance.parse(guidance),
+        rows=tuple(rows), by=by, straight=straight,
+    )  # fmt: skip
+    member.check(name, options)
+    if not complete and "descriptions" not in member.accepts:
+        raise UsageError(f"{name} got --no-complete, but it draws nothing from descriptions; leave it out")
+    paths = list(paths)
+    report_files = gather_files(paths, frames=member.frames)
+    if not (report_files.scores if member.reads_scores else report_files.groups):
+        expected = "files of scores (.jsonl), which mmgen eval MODEL -o writes"
+        expected = expected if member.reads_scores else "a model, or a posterior fitted to one"
+        raise UsageError(f"{name} got {report_files.describe(paths)}, expected {expected}; give such a file")
+    member.check_models(name, report_files.groups)
+    if unread := report_files.unused_files(
+        paths,
+        scores=member.reads_scores or member.frames,
+        models=member.shows != "scores",
+        judges=not member.reads_scores,
+    ):
+        report_files.notices.append(f"{name} does not use {report_files.describe(unread)}.")
+    shown = report_files.groups if member.shows != "scores" else []
+    sessions = [open_session(group, seed, device, guidance, complete) for group in shown]
+    notices = report_files.notices + [notice for session in sessions for notice in session.notices]
+    return member(sessions, replace(options, scores=tuple(report_files.scores))), notices

@@ -16,15 +16,12 @@ from mmgen.figures.plots._base import dataset_path_of
 from mmgen.generation.decode import decode_means, drawable_pictures
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples, encode_pictures
-from mmgen.generation.examples import Examples, read_examples
-from mmgen.generation.images import random_test_rows
+from mmgen.generation.examples import Examples, random_test_rows, read_examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mmgen.figures.session import Session
-
-__all__ = ["StartExamples", "encode_start_examples"]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from mmgen.results.naming import RETRIEVAL, PosteriorName, guidance_label
 from mmgen.results.published import published_tables
 from mmgen.results.score import Score
 
-__all__ = ["Axis", "Curve", "Point", "TradeOff", "published_points", "compute_trade_off", "choose_axes"]
-
 _PARTNERS = {"correctness": "coverage", "precision": "recall"}
 _PROTOCOLS = ("exact", "description")
 """Protocols that are preferred if there are scores of several."""

@@ -12,8 +12,8 @@ from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
 from mmgen.figures.plots._chosen import encode_start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.decode import decode_means, drawable_pictures
+from mmgen.generation.encodings import interpolate_with_labels
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.traversals import interpolate_with_labels
 from mmgen.models import Model
 
 __all__ = ["interpolation"]

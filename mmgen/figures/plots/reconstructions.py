@@ -18,10 +18,7 @@ from mmgen.figures.drawing.words import explain_words, pair_with_distributions
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of, explain_compared_words
 from mmgen.figures.plots._chosen import encode_start_examples
 from mmgen.figures.session import Session
-from mmgen.generation.descriptions import empty_description
-from mmgen.generation.encode import encode_examples
-from mmgen.generation.examples import random_examples
-from mmgen.generation.texts import (
+from mmgen.generation.classifiers import (
     DecodedTexts,
     Verdicts,
     compare_with_classifier,
@@ -29,6 +26,9 @@ from mmgen.generation.texts import (
     generated_text,
     split_words,
 )
+from mmgen.generation.descriptions import empty_description
+from mmgen.generation.encode import encode_examples
+from mmgen.generation.examples import random_examples
 
 __all__ = ["reconstructions"]
 

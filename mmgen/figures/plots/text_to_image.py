@@ -13,9 +13,8 @@ from mmgen.figures.drawing.samples import explain_red_frames, tiles_with_text
 from mmgen.figures.drawing.tables import TileRow, tile_table
 from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
 from mmgen.figures.session import Session, draw_pictures
-from mmgen.generation.classifiers import classifier_reads_samples
+from mmgen.generation.classifiers import classifier_reads_samples, generated_text
 from mmgen.generation.draws import format_share_correct
-from mmgen.generation.texts import generated_text
 
 __all__ = ["text_to_image"]
 

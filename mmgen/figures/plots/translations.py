@@ -20,7 +20,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import MUTED
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session, Source
-from mmgen.generation.images import random_test_rows
+from mmgen.generation.examples import random_test_rows
 from mmgen.modalities.text import TextDescription
 from mmgen.training.batches import DatasetRows
 

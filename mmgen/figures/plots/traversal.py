@@ -20,8 +20,16 @@ from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.plots._chosen import StartExamples, encode_start_examples
 from mmgen.figures.session import Session
-from mmgen.generation.encodings import Encodings, Ranking, encode_split, project_onto_axes, rank_axes, traversable_axes
-from mmgen.generation.traversals import traversal_values, traverse as moved
+from mmgen.generation.encodings import (
+    Encodings,
+    Ranking,
+    encode_split,
+    project_onto_axes,
+    rank_axes,
+    traversable_axes,
+    traversal_values,
+    traverse as moved,
+)
 from mmgen.latent import Axis
 
 __all__ = ["traversal"]

@@ -21,9 +21,9 @@ from mmgen.figures.drawing.tables import Tile, TileRow, tile_table
 from mmgen.figures.drawing.words import explain_words, mean_entropies, pair_with_distributions
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session
+from mmgen.generation.classifiers import DecodedTexts, decode_with_text, generated_text, split_words
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import Examples, random_examples
-from mmgen.generation.texts import DecodedTexts, decode_with_text, generated_text, split_words
 
 __all__ = ["word_uncertainty"]
 

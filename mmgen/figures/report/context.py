@@ -19,8 +19,7 @@ from mmgen.core.version import __version__
 from mmgen.evaluation.next_steps import advise
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.report.curves import draw_learning_curves, draw_term_curves, read_log
-from mmgen.figures.report.findings import describe_findings
-from mmgen.figures.report.scores import ScoreTable, make_score_tables
+from mmgen.figures.report.scores import ScoreTable, describe_findings, make_score_tables
 from mmgen.figures.session import ModelFiles, ReportFiles, get_setting, latent_sizes
 from mmgen.results.published import PublishedTable, published_classifiers, published_papers, published_tables
 from mmgen.settings import presets
@@ -29,8 +28,6 @@ from mmgen.settings.extends import load_preset
 from mmgen.settings.registry import registry_of
 from mmgen.training.model_run import read_experiment
 from mmgen.training.settings import TrainingSettings
-
-__all__ = ["describe_model", "page_context", "flatten"]
 
 
 def _format_count(count: int, noun: str) -> str:

@@ -14,8 +14,6 @@ from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_LOG_BYTES, MalformedError, parse_json, read_text
 from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, style_axes
 
-__all__ = ["TrainingLog", "draw_learning_curves", "read_log", "draw_term_curves"]
-
 
 @dataclass(frozen=True)
 class TrainingLog:

@@ -18,19 +18,19 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots import PlotOptions
 from mmgen.figures.plots.weak_supervision import make_curves
 from mmgen.figures.report.context import describe_model, page_context
-from mmgen.figures.report.findings import scores_of_model
 from mmgen.figures.report.pictures import (
     draw_abstractions,
     draw_folded,
     draw_gaps,
     draw_latent_space,
     draw_maps,
+    draw_reconstructions,
     draw_same_descriptions,
     draw_varied_descriptions,
     draw_without_description,
     sort_by_scores,
 )
-from mmgen.figures.report.reconstructions import draw_reconstructions
+from mmgen.figures.report.scores import scores_of_model
 from mmgen.figures.session import ModelFiles, Session, gather_files, get_setting, latent_sizes, open_session
 from mmgen.generation.decode import drawable_pictures
 from mmgen.posteriors import AnyGuidance, Guidance
@@ -40,8 +40,6 @@ from mmgen.results.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-__all__ = ["make_report", "render_page"]
 
 
 def _part_rivals(groups: Sequence[ModelFiles]) -> tuple[list[ModelFiles], list[ModelFiles]]:

@@ -20,12 +20,10 @@ from mmgen.generation.classifiers import classify_images, format_mismatches, has
 from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
 from mmgen.generation.draws import convert_draws_to_pictures, draw
-from mmgen.generation.images import read_pictures
+from mmgen.generation.examples import read_pictures
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
-
-__all__ = ["draw_contact_sheet"]
 
 
 def _read_main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:

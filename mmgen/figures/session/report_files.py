@@ -22,8 +22,6 @@ from mmgen.results.score import Score, read_scores
 from mmgen.settings.config import build_member, validate
 from mmgen.training.log import log_path
 
-__all__ = ["ModelFiles", "ReportFiles", "gather_files", "get_setting"]
-
 _ABOUT = "a checkpoint, an aggregate, a judge, a dataset, samples, scores of mmgen eval or a training log"
 
 

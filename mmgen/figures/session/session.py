@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
     from mmgen.posteriors import Posterior
 
-__all__ = ["Session", "Source", "images_per_row", "name_blocks", "draw_from_sources", "draw_pictures", "open_session"]
 
 _MOST_COMBINATIONS = 200_000
 
