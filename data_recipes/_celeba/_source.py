@@ -2,15 +2,13 @@
 
 import hashlib
 import json
-import os
 import re
 import shutil
-import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,11 @@ from numpy.typing import NDArray
 from mmgen.artifacts import check_replaceable
 from mmgen.artifacts.files import make_internal_folder
 from mmgen.core.errors import ArtifactError, DataError, reason_of
-from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member, unpack_zlib
-from mmgen.core.parsing import parse_json
+from mmgen.core.foreign import CannotReadError, read_file, unpack_zlib
+from mmgen.core.parsing import parse_json, printable
 from mmgen.data_recipes._base import Rows
 from mmgen.data_recipes._celeba._lists import CELEBA_SIZE, PUBLISHED, LandmarkUse, Lists, read_lists
-from mmgen.data_recipes._own._files import is_hidden
+from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._published import SourceComparison, different_source, unverified_source
 
 _GROUPS = ("columns", "factors")
@@ -141,12 +139,8 @@ WHERE_TO_GET_IT = (
 
 _IMAGE = re.compile(r"[0-9]{6}\.jpg")
 _FOLDER = "img_align_celeba"
-_DEPTH = 4  # how far below --celeba files are looked for
 _MAX_IMAGE_BYTES = 2**22  # CelebA's largest has 33 kB
 _MAX_LIST_BYTES = 2**26
-
-_Place = Path | tuple[zipfile.ZipFile, zipfile.ZipInfo]
-"""Where a file is: in a folder or in a zip."""
 
 
 class Source:
@@ -168,7 +162,7 @@ class Source:
 
     def __init__(self, path: Path, landmark_use: LandmarkUse) -> None:
         self.path = path
-        self._zips: list[zipfile.ZipFile] = []
+        self._opened: list[Files] = []
         self._md5: dict[str, set[str]] = {}
         try:
             self._read_lists_and_find_images(landmark_use)
@@ -177,23 +171,25 @@ class Source:
             raise
 
     def _read_lists_and_find_images(self, landmark_use: LandmarkUse) -> None:
-        if self.path.is_dir():
-            files = list(_list_files(self.path, 0))
-            if not any(file.parent.name == _FOLDER and _IMAGE.fullmatch(file.name) for file in files):
-                archives = [file for file in files if file.name == f"{_FOLDER}.zip"]
-                _check_unique(f"{_FOLDER}.zip", list(map(str, archives)))
-                files = [file for file in files if not _IMAGE.fullmatch(file.name)] if archives else files
-                places: list[_Place] = [*files, *(place for file in archives for place in self._places_in_zip(file))]
-            else:
-                places = [*files]
-        elif self.path.exists():
-            places = list(self._places_in_zip(self.path))
-        else:
+        if not self.path.exists():
             raise DataError(f"there is no folder or zip {self.path}: {WHERE_TO_GET_IT}")
-        self._listed = [place for place in places if _path_of(place).name.startswith("list_")]
+        places = self._open(self.path)
+        if self.path.is_dir() and not any(_FOLDER in name.split("/")[:-1] for _, name in places):
+            archives = [place for place in places if _base_name(place) == f"{_FOLDER}.zip"]
+            _check_unique(f"{_FOLDER}.zip", archives)
+            if archives:
+                places = [place for place in places if not _IMAGE.fullmatch(_base_name(place))]
+                files, name = archives[0]
+                places += self._open(self.path / (files.common_folder + name))
+        self._listed = [place for place in places if _base_name(place).startswith("list_")]
         self._images = self._images_by_name(places)
         self.lists: Lists = read_lists(self._read_list_file, str(self.path), landmark_use)
         self._check_listed_images()
+
+    def _open(self, path: Path) -> "list[_Place]":
+        files = Files(path)
+        self._opened.append(files)
+        return [(files, name) for name in files.names]
 
     def __enter__(self) -> "Source":
         return self
@@ -203,8 +199,8 @@ class Source:
 
     def close(self) -> None:
         """Close the zips."""
-        for archive in self._zips:
-            archive.close()
+        for files in self._opened:
+            files.close()
 
     def compare_with_published(self) -> SourceComparison:
         """Compare the user's files with CelebA: lists by hash, images by number."""
@@ -218,57 +214,42 @@ class Source:
 
     def read(self, name: str) -> bytes | str:
         """Return the bytes of an image's file, or the reason as a string if it cannot be read."""
-        place = self._images[name]
+        files, place = self._images[name]
         try:
-            return _read_place(place, _MAX_IMAGE_BYTES)
+            return files.read(place, _MAX_IMAGE_BYTES)
         except CannotReadError as error:
             return str(error)
 
-    def _places_in_zip(self, path: Path) -> Iterator[_Place]:
-        try:
-            archive = open_zip(path)
-        except CannotReadError as error:
-            raise DataError(
-                f"cannot read {path}: {error}; expected a folder or a zip with CelebA's files, download it again"
-            ) from None
-        self._zips.append(archive)
-        for member in archive.infolist():
-            if not member.is_dir() and not any(map(is_hidden, _path_of((archive, member)).parts)):
-                yield archive, member
-
-    def _images_by_name(self, places: list[_Place]) -> dict[str, _Place]:
-        images = [place for place in places if _IMAGE.fullmatch(_path_of(place).name)]
-        own = [place for place in images if _path_of(place).parent.name == _FOLDER]
+    def _images_by_name(self, places: "list[_Place]") -> "dict[str, _Place]":
+        images = [place for place in places if _IMAGE.fullmatch(_base_name(place))]
+        own = [(files, name) for files, name in images if f"/{_FOLDER}/" in f"/{files.common_folder}{name}"]
         by_name: dict[str, _Place] = {}
         for place in own or images:
-            if _path_of(place).name in by_name:
-                _check_unique(
-                    _path_of(place).name, [_describe_place(by_name[_path_of(place).name]), _describe_place(place)]
-                )
-            by_name[_path_of(place).name] = place
+            base = _base_name(place)
+            _check_unique(base, [by_name[base], place] if base in by_name else [])
+            by_name[base] = place
         if not by_name:
-            inner = next((_describe_place(place) for place in places if _path_of(place).name == f"{_FOLDER}.zip"), "")
-            hint = f"unpack {self.path}, which holds {inner}, into a folder" if inner else WHERE_TO_GET_IT
             raise DataError(
                 f"there are no images in {self.path}, expected {_FOLDER}.zip or a folder {_FOLDER} with 000001.jpg "
-                f"and so on: {hint}"
+                f"and so on, and no zip in a zip: {WHERE_TO_GET_IT}"
             )
         return by_name
 
     def _read_list_file(self, name: str) -> tuple[str, bytes] | None:
         for ending in (".txt", ".csv"):
-            lists = [place for place in self._listed if _path_of(place).name == name + ending]
-            _check_unique(name + ending, list(map(_describe_place, lists)))
-            if lists:
+            lists = [place for place in self._listed if _base_name(place) == name + ending]
+            _check_unique(name + ending, lists)
+            for files, place in lists:
+                where = _describe_place((files, place))
                 try:
-                    data = _read_place(lists[0], _MAX_LIST_BYTES)
-                    if ending == ".txt":
-                        unix = data.replace(b"\r\n", b"\n")  # some programs change the ends of lines
-                        forms = (data, unix, unix.replace(b"\n", b"\r\n"))
-                        self._md5[name] = {hashlib.md5(form, usedforsecurity=False).hexdigest() for form in forms}
-                    return _describe_place(lists[0]), data
+                    data = files.read(place, _MAX_LIST_BYTES)
                 except CannotReadError as error:
-                    raise DataError(f"cannot read {_describe_place(lists[0])}: {error}; download it again") from None
+                    raise DataError(f"cannot read {where}: {error}; download it again") from None
+                if ending == ".txt":
+                    unix = data.replace(b"\r\n", b"\n")  # some programs change the ends of lines
+                    forms = (data, unix, unix.replace(b"\n", b"\r\n"))
+                    self._md5[name] = {hashlib.md5(form, usedforsecurity=False).hexdigest() for form in forms}
+                return where, data
         return None
 
     def _check_listed_images(self) -> None:
@@ -283,34 +264,21 @@ class Source:
             )
 
 
-def _path_of(place: _Place) -> Path | PurePosixPath:
-    return place if isinstance(place, Path) else PurePosixPath(place[1].filename.replace("\\", "/"))
+_Place = tuple[Files, str]
+"""A file in a folder or in a zip, by name."""
+
+
+def _base_name(place: _Place) -> str:
+    return place[1].rpartition("/")[2]
 
 
 def _describe_place(place: _Place) -> str:
     """Describe a place for errors, with the file's ending last."""
-    if isinstance(place, Path):
-        return str(place)
-    return f"{place[0].filename}: {place[1].filename.encode('ascii', 'backslashreplace').decode()}"
+    files, name = place
+    return printable(str(files.path / (files.common_folder + name)))
 
 
-def _check_unique(name: str, places: list[str]) -> None:
+def _check_unique(name: str, places: list[_Place]) -> None:
     if len(places) > 1:
-        raise DataError(f"{name} is there {len(places)} times, as {places[0]} and {places[1]}; remove one of them")
-
-
-def _list_files(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield regular files down to a limited depth, without unreadable folders."""
-    with suppress(PermissionError), os.scandir(folder) as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if is_hidden(entry.name):
-                continue
-            if entry.is_dir() and depth < _DEPTH:
-                yield from _list_files(Path(entry.path), depth + 1)
-            elif entry.is_file():
-                yield Path(entry.path)
-
-
-def _read_place(place: _Place, limit: int) -> bytes:
-    """Read a whole file of a plausible size."""
-    return read_file(place, limit) if isinstance(place, Path) else read_member(*place, limit)
+        first, second = map(_describe_place, places[:2])
+        raise DataError(f"{name} is there {len(places)} times, as {first} and {second}; remove one of them")

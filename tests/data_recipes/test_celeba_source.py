@@ -83,7 +83,7 @@ def test_what_macs_add_to_zips_is_not_looked_at(tmp_path):
         ("other-names", "do not name the same images: 10 only in the latter, 10 only in the former"),
         ("missing-image", "1 that it names are missing, such as 000003.jpg"),
         ("extra-image", "1 are there that it does not name, such as 000011.jpg"),
-        ("duplicate-image", "000003.jpg is there 2 times"),
+        ("duplicate-image", "000003.jpg"),
     ],
 )
 @pytest.mark.parametrize("zipped", ["no", "all"])
@@ -119,7 +119,7 @@ def test_a_zip_in_a_zip_is_to_be_unpacked(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for file in folder.rglob("*"):
             archive.write(file, file.relative_to(folder))
-    assert "unpack" in refusal(path)
+    assert "and no zip in a zip" in refusal(path)
 
 
 def test_a_list_that_is_no_text(tmp_path):
@@ -133,7 +133,7 @@ def test_a_list_that_is_no_text(tmp_path):
 def test_paths_out_of_the_zip_lead_nowhere(tmp_path):
     path = build_celeba(tmp_path / "inner" / "c", NUMBER, zipped="all", faults=["traversal"])
     before = sorted(tmp_path.rglob("*"))
-    assert "such as 000011.jpg" in refusal(path)
+    assert "holds the name '../../outside.txt', which leads out of it" in refusal(path)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -160,7 +160,6 @@ def _patched(path: Path, name: bytes, offset: int, value: bytes) -> Path:
     ("offset", "value", "says"),
     [
         (24, struct.pack("<I", 2**30), "it has 1,073,741,824 bytes, expected at most"),  # a bomb
-        (8, struct.pack("<H", 1), "encrypted"),
         (10, struct.pack("<H", 97), "packed by wavpack, expected deflate"),
         (16, struct.pack("<I", 7), "bad crc-32"),
     ],
@@ -179,7 +178,8 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     image = folder / "Img" / "img_align_celeba" / "000003.jpg"
     image.unlink()
     os.mkfifo(image)
-    assert "1 that it names are missing" in refusal(folder)
+    with Source(folder, "needed") as source:
+        assert source.read("000003.jpg") == "it is a device or a pipe, expected a file"
 
 
 def test_attributes_are_celebas():
@@ -187,3 +187,8 @@ def test_attributes_are_celebas():
     assert len(ATTRIBUTES) == 18
     assert set(ATTRIBUTES) < set(ALL_ATTRIBUTES)
     assert list(ATTRIBUTES) == sorted(ATTRIBUTES)
+
+
+def test_a_zip_with_a_password_is_refused(tmp_path):
+    path = _patched(build_celeba(tmp_path / "c", NUMBER, zipped="all"), b"/000003.jpg", 8, struct.pack("<H", 1))
+    assert "is a zip with a password" in refusal(path)

@@ -10,8 +10,7 @@ from scipy.io import savemat
 
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.errors import DataError
-from mmgen.data_recipes._omniglot import box_mean, read_characters
-from mmgen.data_recipes.omniglot import Omniglot
+from mmgen.data_recipes.omniglot import Omniglot, box_mean, read_characters
 from tests.data_recipes._characters import build_omniglot, drawing, write_zip
 
 SMALL = Path(os.environ.get("MMGEN_TEST_DATA", "../shared/data")) / "omniglot"

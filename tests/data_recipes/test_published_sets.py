@@ -17,9 +17,9 @@ from mmgen.core.errors import UsageError
 from mmgen.data_recipes import _sources
 from mmgen.data_recipes._celeba import _lists, _source
 from mmgen.data_recipes._celeba._source import Source
-from mmgen.data_recipes._omniglot import read_characters
-from mmgen.data_recipes._patches import find_pictures
 from mmgen.data_recipes._sources import read_digits
+from mmgen.data_recipes.omniglot import read_characters
+from mmgen.data_recipes.patches import find_pictures
 from mmgen.data_recipes.planetoid import NETWORKS, compare_with_published, read_citations
 from mmgen.experiments._plan import find_experiment
 from mmgen.results.published import published_table
