@@ -40,22 +40,6 @@ def test_the_crop_is_the_central_square():
     assert (image_array(crop_and_resize(Image.fromarray(columns), 100, 32))[0, 1:-1, 1:-1] == 7).all()
 
 
-def test_making_small_takes_means():
-    stripes = np.zeros((HEIGHT, WIDTH), np.uint8)
-    stripes[:, ::2] = 200
-    assert (
-        np.abs(image_array(crop_and_resize(Image.fromarray(stripes), 178, 64)).astype(int)[0, :, 2:-2] - 100).max()
-        <= 12
-    )
-
-
-def test_planes_are_channels_first():
-    image = Image.new("RGB", (4, 6), (10, 20, 30))
-    assert image_array(image).shape == (3, 6, 4)
-    assert image_array(image)[:, 0, 0].tolist() == [10, 20, 30]
-    assert image_array(image.convert("L")).shape == (1, 6, 4)
-
-
 def test_edges_of_a_step_are_one_line():
     grey = np.zeros((HEIGHT, WIDTH), np.uint8)
     grey[:, 89:] = 255

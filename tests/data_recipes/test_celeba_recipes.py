@@ -89,11 +89,6 @@ def test_words_say_what_the_attributes_say(celeba, tmp_path):
         assert parts == [36, 2, 2]  # 180,000 of 202,599
 
 
-def test_other_seeds_shuffle_words_otherwise(celeba, tmp_path):
-    ids = {content("celeba-words", tmp_path / f"{seed}.h5", celeba=celeba, seed=seed) for seed in (0, 1)}
-    assert len(ids) == 2
-
-
 @needs_faces
 def test_transforms_are_of_the_same_picture(celeba, tmp_path):
     with make("celeba-transforms", tmp_path / "d.h5", celeba=celeba) as dataset:
@@ -290,10 +285,3 @@ def test_mistakes_are_one_sentence(celeba, tmp_path):
         with pytest.raises(ArtifactError, match=says):
             data_recipes.get("celeba-18")(celeba=celeba).make(path, workers=1).run()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_work_says_how_much_of_celeba_it_is(celeba, tmp_path):
-    work = data_recipes.get("celeba-18")(celeba=celeba).make(tmp_path / "d.h5", workers=1, chunk=16)
-    assert (len(work), work.unit) == (NUMBER, "image")
-    assert work.description == "making celeba-18 from 40 of CelebA's 202,599 faces"
-    assert [progress.done for progress in work] == [16, 32, 40, 40, 40, 40]

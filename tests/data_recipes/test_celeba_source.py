@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from mmgen.core.errors import DataError
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
 from mmgen.data_recipes._celeba._source import Source
 from tests.data_recipes._faces import build_celeba
 
@@ -58,14 +57,6 @@ def test_the_unpacked_folder_is_preferred_to_the_zip_beside_it(tmp_path):
     folder = build_celeba(tmp_path / "c", NUMBER)
     (folder / "img_align_celeba.zip").write_bytes(b"half a downlo")
     with Source(folder, "needed") as source:
-        assert source.read("000001.jpg")[:2] == b"\xff\xd8"
-
-
-def test_what_macs_add_to_zips_is_not_looked_at(tmp_path):
-    path = build_celeba(tmp_path / "c", NUMBER, zipped="all")
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("__MACOSX/Img/img_align_celeba/._000001.jpg", b"resource fork")
-    with Source(path, "needed") as source:
         assert source.read("000001.jpg")[:2] == b"\xff\xd8"
 
 
@@ -180,13 +171,6 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(image)
     with Source(folder, "needed") as source:
         assert source.read("000003.jpg") == "it is a device or a pipe, expected a file"
-
-
-def test_attributes_are_celebas():
-    assert len(ALL_ATTRIBUTES) == len(set(ALL_ATTRIBUTES)) == 40
-    assert len(ATTRIBUTES) == 18
-    assert set(ATTRIBUTES) < set(ALL_ATTRIBUTES)
-    assert list(ATTRIBUTES) == sorted(ATTRIBUTES)
 
 
 def test_a_zip_with_a_password_is_refused(tmp_path):

@@ -81,16 +81,6 @@ def test_without_bpy_the_error_says_how_to_get_it(scenes, monkeypatch):
         render_with_blender(scenes, 16)
 
 
-def test_with_bpy_here_this_python_is_used(monkeypatch):
-    monkeypatch.setattr(_blender.importlib.util, "find_spec", lambda name: object())
-    assert _blender._find_interpreter(None) == sys.executable
-
-
-def test_an_interpreter_that_is_not_there_is_a_usage_error(scenes, tmp_path):
-    with pytest.raises(UsageError, match="no such file"):
-        render_with_blender(scenes, 16, 1, tmp_path / "nowhere")
-
-
 def test_an_interpreter_without_bpy_is_a_usage_error(scenes):
     with pytest.raises(UsageError, match="cannot import bpy"):
         render_with_blender(scenes, 16, 1, Path(sys.executable))
@@ -111,12 +101,6 @@ def test_what_goes_wrong_in_blender_is_one_sentence(scenes, tmp_path, body, mess
     with pytest.raises(DataError, match=message) as caught:
         render_with_blender(scenes, 16, 1, interpreter(tmp_path, body))
     assert "\n" not in str(caught.value)
-
-
-def test_the_worker_needs_nothing_of_mmgen():
-    text = _blender._WORKER.read_text()
-    assert "mmgen." not in text
-    assert "data_recipes" not in text
 
 
 def test_the_workers_meshes_lie_on_the_bodies():

@@ -82,14 +82,6 @@ def test_noise_is_keyed_by_the_scenes_seed(scenes):
     assert psnr((small.astype(float) - other) ** 2) > 28
 
 
-def test_rotations_round_alike_whatever_the_chunk():
-    turns = np.random.default_rng(0).uniform(0, 7, (37, 1))
-    many = one_scene() | {"rotation": turns}
-    many = {name: np.broadcast_to(values, (37, *values.shape[1:])) for name, values in many.items()}
-    whole = _api.body_rows(many)
-    assert np.array_equal(whole[11:12], _api.body_rows(rows_of(many, slice(11, 12))))
-
-
 def test_visible_pixels_are_the_masks_pixels(scenes):
     for size in (112, 40):
         masks = _clevr.object_masks(scenes, size)
@@ -222,15 +214,6 @@ def test_machine_code_is_kept_in_a_folder_named_after_all_sources(fresh):
     assert folder is not None
     assert folder.parent == fresh / "mmgen"
     assert not _api.is_cached()
-
-
-def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(fresh, monkeypatch):
-    (fresh / "mmgen").write_text("in the way of the folder")
-    assert _api.kernel_folder() is None
-    assert not _api.is_cached()
-    render_scene, mark_bodies = _api.load_kernels()
-    assert render_scene.py_func is _api._SOURCES[0]
-    assert mark_bodies.py_func is _api._SOURCES[1]
 
 
 @pytest.mark.slow

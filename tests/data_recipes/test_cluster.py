@@ -169,16 +169,3 @@ def test_what_is_no_scheduler_is_one_sentence_soon(stranger, monkeypatch, capfd)
     for connection in connections:
         connection.close()
     assert "Traceback" not in capfd.readouterr().err
-
-
-def test_without_dask_it_says_what_to_install(tmp_path):
-    program = "import sys; sys.modules['distributed'] = None"
-    done = run("mnist", "--source", "digits", "--scheduler", "tcp://127.0.0.1:1", cwd=tmp_path, program=program)
-    assert done.returncode == 2
-    assert "pip install 'dask[distributed]" in sentence(done)
-
-
-def test_workers_and_scheduler_exclude_each_other(tmp_path):
-    done = run("mnist", "--source", "digits", "--scheduler", "tcp://h:1", "--workers", 2, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "give one of them" in sentence(done)

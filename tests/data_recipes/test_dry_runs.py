@@ -1,6 +1,5 @@
 """``make-data RECIPE --dry-run`` is a check: what the run itself would refuse first, it refuses in the same words."""
 
-import shutil
 from pathlib import Path
 from typing import Any, get_args
 
@@ -76,20 +75,6 @@ def test_faces_and_lists_that_do_not_fit(
     monkeypatch.chdir(tmp_path)
     code, out, sentence = said(capsys, "celeba-18", "--celeba", folder, "--dry-run")
     assert (code, out) == (1, "") and said(capsys, "celeba-18", "--celeba", folder)[2] == sentence
-
-
-@pytest.mark.parametrize("missing", ["train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"])
-def test_a_missing_file_of_mnist(
-    missing: str,
-    small_mnist: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    shutil.copytree(small_mnist, tmp_path / "m")
-    (tmp_path / "m" / f"{missing}.gz").unlink()
-    monkeypatch.chdir(tmp_path)
-    assert f"there is no {missing}.gz" in said(capsys, "mnist", "--mnist", "m", "--dry-run")[2]
 
 
 def test_settings_and_what_is_to_do_are_said(

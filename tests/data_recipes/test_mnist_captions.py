@@ -165,23 +165,6 @@ def test_no_source_digit_is_in_two_parts(source, small_mnist, tmp_path):
         assert sum(map(len, used)) == len(set.union(*used))
 
 
-def test_content_depends_on_seed_and_settings_but_not_on_workers_or_chunks(tmp_path):
-    variants = [{}, {"seed": 1}, {"size": 28}, {"number": 401}]
-    identities = []
-    for index, variant in enumerate([*variants, {"workers": 2, "chunk": 150}, {"chunk": 1}]):
-        with make(tmp_path / f"{index}.h5", **variant) as dataset:
-            identities.append(dataset.header.content_id)
-    assert identities[-1] == identities[-2] == identities[0]
-    assert len(set(identities)) == len(variants)
-
-
-def test_a_smaller_number_is_a_prefix(tmp_path):
-    with make(tmp_path / "a.h5", number=50) as fewer, make(tmp_path / "b.h5", number=120) as more:
-        rows = slice(0, 50)
-        assert np.array_equal(fewer.read_image("image", rows), more.read_image("image", rows))
-        assert np.array_equal(fewer.read_text("text", rows), more.read_text("text", rows))
-
-
 @pytest.mark.parametrize("size", [16, 28, 60, 127])
 def test_digits_stay_on_canvases_of_any_size(size, tmp_path):
     with make(tmp_path / "d.h5", number=200, size=size) as dataset:

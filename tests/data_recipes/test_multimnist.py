@@ -8,7 +8,6 @@ from mmgen.artifacts import PARTS, Dataset
 from mmgen.data_recipes._digits import CollectionName
 from mmgen.data_recipes._several_digits import DigitPools
 from mmgen.data_recipes._sources import read_digits
-from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys
 from mmgen.settings.config import validate
 
 EVERYTHING = slice(None)
@@ -104,32 +103,6 @@ def test_no_source_digit_is_in_two_parts(source, small_mnist, tmp_path):
             assert set(numbers[test].ravel()) <= {*range(48, 60), NO_SOURCE}
 
 
-@pytest.mark.parametrize("binarise", [False, True])
-def test_content_does_not_depend_on_chunks(binarise, tmp_path):
-    identities = set()
-    for chunk in (1, 70, 2048):
-        with make(tmp_path / f"{chunk}.h5", chunk=chunk, number=100, binarise=binarise) as dataset:
-            identities.add(dataset.header.content_id)
-    assert len(identities) == 1
-
-
-def test_content_depends_on_seed_and_settings_but_not_on_workers(tmp_path):
-    variants = [{}, {"seed": 1}, {"size": 64}, {"binarise": True}, {"number": 401}]
-    identities = []
-    for index, variant in enumerate([*variants, {"workers": 2, "chunk": 150}]):
-        with make(tmp_path / f"{index}.h5", **variant) as dataset:
-            identities.append(dataset.header.content_id)
-    assert identities[-1] == identities[0]
-    assert len(set(identities)) == len(variants)
-
-
-def test_a_smaller_number_is_a_prefix(tmp_path):
-    with make(tmp_path / "a.h5", number=50) as fewer, make(tmp_path / "b.h5", number=120) as more:
-        rows = slice(0, 50)
-        assert np.array_equal(fewer.read_image("image", rows), more.read_image("image", rows))
-        assert np.array_equal(fewer.read_text("text", rows), more.read_text("text", rows))
-
-
 @pytest.mark.parametrize("size", [16, 50, 127])
 def test_digits_stay_on_canvases_of_any_size(size, tmp_path):
     with make(tmp_path / "d.h5", number=40, size=size) as dataset:
@@ -140,16 +113,6 @@ def test_digits_stay_on_canvases_of_any_size(size, tmp_path):
         right, bottom = dataset.read_factor("centre_x")[:, 1], dataset.read_factor("centre_y")[:, 2]
         assert np.all(right[count > 1] > size / 2)
         assert np.all(bottom[count > 2] > size / 2)
-
-
-def test_draws_below_a_number_are_uniform():
-    random = random_bits(stream_keys(0, "test", np.arange(20_000)), 0)
-    for n in (1, 7, 2**31 - 1):
-        drawn = random_integers(random, n)
-        assert drawn.min() >= 0
-        assert drawn.max() < n
-        # The mean of 20,000 draws lies within four standard errors of the middle.
-        assert abs(drawn.mean() - (n - 1) / 2) <= 4 * n / np.sqrt(12 * 20_000)
 
 
 def test_original_digits_have_the_publishers_parts(mnist_folder):

@@ -1,7 +1,6 @@
 """OMNIGLOT from the user's copy: which way up pictures are, box means by hand, splits, and files that are not it."""
 
 import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -143,20 +142,3 @@ def test_the_small_sets_as_published() -> None:
     assert len(characters.alphabets) == 8
     ink = characters.images.mean() / 255
     assert 0.03 < ink < 0.12
-
-
-def test_backslashes_of_windows_are_slashes(tmp_path: Path) -> None:
-    written = write_zip(tmp_path / "images_background.zip", ["Greek", "Latin"])
-    with zipfile.ZipFile(written) as archive, zipfile.ZipFile(tmp_path / "w.zip", "w") as again:
-        for name in archive.namelist():
-            member = zipfile.ZipInfo(name)
-            member.filename = name.replace("/", "\\")
-            again.writestr(member, archive.read(name))
-    assert read_characters(tmp_path / "w.zip").sha256 == read_characters(written).sha256
-
-
-def test_what_systems_keep_in_a_zip_is_no_alphabet(tmp_path: Path) -> None:
-    written = write_zip(tmp_path / "omniglot.zip", ["Greek", "@eaDir", ".git"])
-    found = read_characters(written)
-    assert found.alphabets == ("Greek",)
-    assert "expected the number of one of the published zips" in found.content.notes[0]

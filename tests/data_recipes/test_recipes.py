@@ -77,19 +77,6 @@ def test_compositional_parts_share_no_combination(small_mnist, tmp_path):
         assert len(set.union(*combinations)) == 240
 
 
-@pytest.mark.parametrize("name", DIGIT_RECIPES)
-@pytest.mark.parametrize("binarise", [True, False])
-def test_content_does_not_depend_on_chunks(name, binarise, small_mnist, tmp_path):
-    if name == "binary-mnist" and not binarise:
-        pytest.skip("it is black and white, always")
-    settings = {"mnist": small_mnist, "binarise": binarise, "size": 20}
-    identities = set()
-    for chunk in (7, 80, 2048):
-        with make(name, tmp_path / f"{chunk}.h5", chunk=chunk, **settings) as dataset:
-            identities.add(dataset.header.content_id)
-    assert len(identities) == 1
-
-
 def test_content_does_not_depend_on_workers(small_mnist, tmp_path):
     identities = set()
     for workers in (1, 2):
@@ -105,14 +92,6 @@ def test_content_depends_on_seed_settings_and_source(small_mnist, tmp_path):
         with make("mnist-a", tmp_path / f"{index}.h5", **{"mnist": small_mnist, **variant}) as dataset:
             identities.add(dataset.header.content_id)
     assert len(identities) == len(variants)
-
-
-def test_how_the_number_is_asked_for_does_not_matter(small_mnist, tmp_path):
-    with (
-        make("mnist-a", tmp_path / "a.h5", mnist=small_mnist, number=120) as one,
-        make("mnist-a", tmp_path / "b.h5", mnist=small_mnist, number=None, copies=2) as other,
-    ):
-        assert one.header.content_id == other.header.content_id
 
 
 def test_a_smaller_number_is_a_prefix(small_mnist, tmp_path):

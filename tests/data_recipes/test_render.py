@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from mmgen.data_recipes._digits import binarise, pack_bits, paste_patches, resize_digits, transform_digits
+from mmgen.data_recipes._digits import binarise, pack_bits, transform_digits
 from mmgen.data_recipes._streams import stream_keys
 
 BAR = np.zeros((28, 28), np.uint8)
@@ -36,12 +35,6 @@ def test_a_bar_leans_by_its_angle_clockwise(angle):
     assert lean(turned(BAR, angle)) == pytest.approx(angle, abs=0.7)
 
 
-def test_turning_clockwise_brings_the_top_to_the_right():
-    quarter = turned(ELL, 90.0)
-    # The L's foot pointed right at the bottom; a quarter turn clockwise brings it to the left, pointing down.
-    assert np.allclose(quarter, turned(np.rot90(ELL, -1), 0.0), atol=1)
-
-
 @pytest.mark.parametrize("factor", [0.4, 0.6, 0.9, 1.0, 2.0])
 def test_size_follows_the_factor(factor):
     # Each side to the next pixel, and bicubic smoothing adds at most two on each side.
@@ -59,33 +52,6 @@ def test_rotation_cuts_nothing_off():
     corner[22:27, 22:27] = 255
     for angle in (17.0, 45.0, -60.0):
         assert turned(corner, angle).sum() == pytest.approx(corner.sum(), rel=0.02)
-
-
-def test_the_protocol_order_is_rotate_then_resize():
-    expected = Image.fromarray(ELL).rotate(-30, Image.Resampling.BICUBIC, expand=True)
-    expected = expected.resize([round(side * 0.7) for side in expected.size], Image.Resampling.BICUBIC)
-    assert np.array_equal(turned(ELL, 30.0, 0.7), np.asarray(expected.crop(expected.getbbox())))
-
-
-def test_a_digit_without_ink_stays_black():
-    assert turned(np.zeros((28, 28), np.uint8), 45.0).tolist() == [[0]]
-
-
-def test_paste_puts_each_patch_at_its_place():
-    patches = [Image.new("L", (3, 2), 200), Image.new("L", (1, 4), 100)]
-    images = paste_patches(patches, np.array([0, 7]), np.array([6, 4]), 8)
-    expected = np.zeros((2, 8, 8), np.uint8)
-    expected[0, 6:8, 0:3] = 200
-    expected[1, 4:8, 7] = 100
-    assert np.array_equal(images, expected)
-
-
-def test_stack_resizes_whole_digits():
-    digits = np.stack([BAR, ELL])
-    assert resize_digits(digits, 28) is digits
-    larger = resize_digits(digits, 56)
-    assert larger.shape == (2, 56, 56)
-    assert larger.mean() == pytest.approx(digits.mean(), rel=0.02)
 
 
 def test_binarisation_draws_each_pixel_with_its_intensity():

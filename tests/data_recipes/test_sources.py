@@ -50,16 +50,6 @@ def test_files_that_do_not_belong_together_are_refused(small_mnist, tmp_path):
         read_digits("mnist", tmp_path)
 
 
-def test_labels_above_nine_are_refused(small_mnist, tmp_path):
-    shutil.copytree(small_mnist, tmp_path, dirs_exist_ok=True)
-    path = tmp_path / "t10k-labels-idx1-ubyte.gz"
-    data = bytearray(gzip.decompress(path.read_bytes()))
-    data[-1] = 10
-    path.write_bytes(gzip.compress(bytes(data)))
-    with pytest.raises(DataError, match="none above 9"):
-        read_digits("mnist", tmp_path)
-
-
 def test_bundled_digits_are_scikit_learns_enlarged():
     digits = read_digits("digits", None)
     bunch = load_digits()
@@ -86,16 +76,6 @@ def test_an_empty_cache_is_filled_first(monkeypatch, tmp_path):
     assert work is not None
     assert work.total == 9912422 + 28881 + 1648877 + 4542
     assert not (tmp_path / "mnist").exists()
-
-
-def test_fashion_mnist_has_a_cache_and_mirrors_of_its_own(monkeypatch, tmp_path):
-    monkeypatch.setattr(_sources, "cache_folder", lambda name: tmp_path / name)
-    work = fetch_digits("fashion-mnist", None)
-    assert work is not None
-    assert work.total == 26421880 + 29515 + 4422102 + 5148
-    assert fetch_digits("fashion-mnist", tmp_path) is None
-    with pytest.raises(DataError, match="Fashion-MNIST's four IDX files"):
-        read_digits("fashion-mnist", None)
 
 
 def test_another_known_collection_is_refused(monkeypatch, small_mnist):

@@ -11,9 +11,7 @@ import pytest
 from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.errors import DataError, SettingsError
-from mmgen.data_recipes._clevr import visible_pixels
-from mmgen.data_recipes._scenes import LOOKS, RELATIONS, scene_arrays
-from mmgen.data_recipes._streams import stream_keys
+from mmgen.data_recipes._scenes import LOOKS, RELATIONS
 from mmgen.data_recipes.two_objects import _hold_out_combinations
 from mmgen.settings.config import validate
 
@@ -117,23 +115,6 @@ def test_held_out_combinations_share_no_colour_and_no_material_with_shape(seed):
     assert (part > 0).sum(axis=(1, 2)).max() == 1
     assert (part > 0).sum(axis=0).tolist() == [[1, 1, 1], [1, 1, 1]]
     assert _hold_out_combinations([2, 1, 1], seed) is None
-
-
-def test_content_does_not_depend_on_chunks_or_workers(tmp_path):
-    identities = set()
-    for workers, chunk in ((1, None), (1, 7), (2, 11)):
-        with make(tmp_path / f"{workers}-{chunk}.h5", workers=workers, chunk=chunk, masks=True) as made:
-            identities.add(made.header.content_id)
-    assert len(identities) == 1
-
-
-def test_content_depends_on_seed_and_settings(tmp_path):
-    variants = [{}, {"seed": 1}, {"size": 17}, {"samples": 2}, {"masks": True}, {"shapes": "cube"}, {"objects": 1}]
-    identities = set()
-    for index, variant in enumerate(variants):
-        with make(tmp_path / f"{index}.h5", number=4, **variant) as made:
-            identities.add(made.header.content_id)
-    assert len(identities) == len(variants)
 
 
 def test_a_smaller_number_is_a_prefix(dataset, tmp_path):
@@ -263,21 +244,6 @@ def test_wrong_settings_are_named(settings, complaint):
         validate(data_recipes.get("two-objects"), settings)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_words_are_taken_in_their_usual_order():
-    recipe = data_recipes.get("two-objects")
-    assert recipe(colours="blue, red").words == recipe(colours=["red", "blue"]).words
-
-
-def test_keys_and_arrays_are_what_the_renderer_counts(dataset):
-    keys = stream_keys(0, "two-objects", np.arange(300))
-    from mmgen.data_recipes._scenes import draw_scenes
-
-    scenes = draw_scenes(keys, 2, LOOKS, visible_pixels)
-    assert np.array_equal(
-        visible_pixels(scene_arrays(scenes, LOOKS, keys), 112)[:, 0], dataset.read_factor("visible_a")
-    )
 
 
 def test_blender_gets_the_same_scenes(dataset, tmp_path, monkeypatch):

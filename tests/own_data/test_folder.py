@@ -318,15 +318,6 @@ def test_names_with_accents_are_found_however_they_are_spelled(tmp_path: Path, m
     assert make(folder).size == 30
 
 
-def test_what_says_unknown_is_unknown(tmp_path: Path, make: Make) -> None:
-    folder = write_folder(tmp_path / "p")
-    rows = rows_of(30)
-    for row, word in zip(rows, ("?", "Unknown", "*", "any"), strict=False):
-        row["size"] = word
-    write_csv(folder / "metadata.csv", rows)
-    assert attributes(make(folder))["size"][:5] == [None] * 4 + ["small"]
-
-
 def test_unreadable_pictures_can_be_left_out(tmp_path: Path, make: Make) -> None:
     folder = write_folder(tmp_path / "p")
     (folder / "003.png").write_bytes(b"no picture")

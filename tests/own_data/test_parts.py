@@ -139,8 +139,3 @@ def test_a_table_may_name_files_that_begin_so(tmp_path: Path) -> None:
     folder = write(tmp_path / "p", (".",))
     (folder / "000.png").rename(folder / "#000.png")
     assert "#000.png" in opened(folder).names
-
-
-def test_a_last_folder_that_all_share_says_nothing(tmp_path: Path) -> None:
-    source = opened(write(tmp_path / "p", ("n01/images", "n02/images")))
-    assert source.columns.keys() == {"class_1"}
