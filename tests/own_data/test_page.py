@@ -90,7 +90,7 @@ def test_a_notebook_makes_it_by_the_command_of_the_terminal(tmp_path: Path, monk
     with make_data("folder", "own.h5", pictures=pictures, size=8, ignore=["colour"], workers=1, progress=False) as data:
         command, content = data.header.command, data.header.content_id
     assert command.startswith("mmgen make-data folder 'my pictures' ")
-    typed([*shlex.split(command)[1:], "--workers", "1", "--overwrite"])
+    typed([*shlex.split(command)[1:], "--overwrite"])
     with Dataset.open(Path("own.h5")) as data:
         assert data.header.content_id == content and data.attributes["attributes"].names == ("size",)
     with pytest.raises(UsageError, match="is there already"):  # pictures may have changed since
