@@ -71,7 +71,7 @@ def _short_help(command: str) -> str:
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
             continue
-        if is_stage or node.name == _command_function_name(command):
+        if is_stage or node.name in (_command_function_name(command), command.capitalize()):
             return " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
     return ""
 

@@ -6,44 +6,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from mmgen.cli._streams import read_stdin
 from mmgen.core.errors import MmgenError, UsageError, clip, reason_of
-from mmgen.core.processes import MOST
 from mmgen.settings.kinds import FileFinder
 from mmgen.settings.registry import Registry, list_registries, registry_of
 
-
-def output_option(default: str) -> Any:
-    """Return the option ``--output``, whose help ends in a phrase about its default."""
-    return typer.Option("--output", "-o", metavar="PATH", show_default=False, help=f"Where to write; {default}.")
-
-
 LARGEST_SEED = 2**63 - 1
 
-
-def seed_option(help_text: str = "All randomness comes from this number.", **settings: Any) -> Any:
-    """Return the option ``--seed``, for numbers from 0 to ``LARGEST_SEED``."""
-    return typer.Option("--seed", min=0, max=LARGEST_SEED, help=help_text, **settings)
-
-
-def jobs_option(default: str, unit: str) -> Any:
-    """Return the option ``--jobs``; ``unit`` is a noun for the jobs, such as "Stages"."""
-    return typer.Option(
-        "--jobs",
-        metavar="N",
-        min=1,
-        max=MOST,
-        show_default=default,
-        help=f"{unit} that run at once on this machine, each with its share of the cores, at most four a core; "
-        "1: one after the other.",
-    )
-
-
-Seed = Annotated[int, seed_option()]
 Code = Annotated[
     list[Path] | None,
     typer.Option(

@@ -63,9 +63,10 @@ def stage_function(stage: type[Stage[Any]], print_stage: Callable[..., None] | N
     def run(
         *names: str,
         member_settings: Mapping[str, tuple[str, Any]] = MappingProxyType({}),
-        seeds: str | None = None,
         **values: Any,
     ) -> None:
+        seeds = values.pop("seeds", None) if issubclass(stage, Training) else None
+
         def read(typed: Mapping[str, Any]) -> Stage[Any]:
             fields = {one.field: one.read(value) for one in options if (value := typed[one.field]) not in (None, [])}
             if member := stage.member_settings:
@@ -277,16 +278,24 @@ def _piped_paths(source: StageField | None, values: Mapping[str, Any]) -> list[s
     return read_input_paths(mark.content)
 
 
+def parse_seed_option(text: str) -> tuple[int, ...]:
+    """Return the seeds in the value of ``--seeds``: the first N, or a list."""
+    from mmgen.experiments import parse_seeds
+
+    try:
+        seeds: tuple[int, ...] = parse_seeds(text)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+    return seeds
+
+
 def _seeded_runs(stage: Any, words: Sequence[str], seeds: str | None) -> list[tuple[Stage[Any], list[str]]]:
     """Return a stage for each seed with the words of its command line."""
     if seeds is None:
         return [(stage, [*words])]
-    from mmgen.experiments import parse_seeds, seed_file_name
+    from mmgen.experiments import seed_file_name
 
-    try:
-        numbers = parse_seeds(seeds)
-    except ValueError as error:
-        raise UsageError(f"--{error}") from None
+    numbers = parse_seed_option(seeds)
     _check_options(stage, words)
     made = replace(stage, progress=False).output_path
     options = {field.name: option_names(field) for field in fields_of(type(stage))}

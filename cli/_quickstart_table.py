@@ -1,6 +1,5 @@
-"""The final table of ``mmgen quickstart``, and the sentence on differences below it."""
+"""The final table of ``mmgen quickstart``."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 Columns = Sequence[tuple[str, int]]
 """Columns of the table: a metric and the number of given words."""
 
-COLUMNS: Columns = (("correctness", 4), ("correctness", 3), ("coverage", 3), ("recall", 3), ("agreement", 3))
-_COMPARED = (("correctness", 4), ("coverage", 3), ("recall", 3))
 _POOLED = "pooled"  # recall of all descriptions together, which is no column
 _PIXELS = "pixels"  # copies by pixels, which are in the rows of all judges, as agreement is
 
@@ -106,7 +103,7 @@ def _real_picture_cells(rows: dict[str, dict[str, _Row]], judge: str, columns: C
     return cells
 
 
-def final_table(scores: Sequence[Score], columns: Columns = COLUMNS) -> "tuple[list[str], list[list[Cell]]]":
+def final_table(scores: Sequence[Score], columns: Columns) -> "tuple[list[str], list[list[Cell]]]":
     """Return headings and rows of the final table: a row for each posterior and judge, then for real pictures."""
     rows = _group_scores(scores, columns)
     judges = list(dict.fromkeys(judge for by_judge in rows.values() for judge in by_judge))
@@ -126,46 +123,3 @@ def final_table(scores: Sequence[Score], columns: Columns = COLUMNS) -> "tuple[l
         if any(real):
             cells.append(["(real pictures)", *[judge] * several, *real])
     return headings, cells
-
-
-def describe_differences(scores: Sequence[Score]) -> str:
-    """Describe in a sentence how the guided posterior differs from the other fitted ones; "" without scores."""
-    rows = _group_scores(scores, COLUMNS)
-    guided = next((name for name, row in rows.items() if _has_posterior(row, ("guided",))), None)
-    if guided is None:
-        return ""
-    references, pictures = [], []
-    for name, by_judge in rows.items():
-        if not _has_posterior(by_judge, ("true", "aggregate")):
-            continue
-        comparisons = []
-        for judge, row in by_judge.items():
-            pairs = [
-                (guided_score, reference)
-                for column, guided_score, reference in zip(COLUMNS, rows[guided].get(judge, _Row()), row, strict=False)
-                if column in _COMPARED and guided_score and reference
-                if math.isfinite(guided_score.value) and math.isfinite(reference.value)
-            ]
-            differences = [
-                f"{_format_difference(guided_score, reference)} {guided_score.metric} ({guided_score.given} given)"
-                for guided_score, reference in pairs
-            ]
-            comparisons += [f"{f'by {judge} ' * (len(by_judge) > 1)}{', '.join(differences)}"] if differences else []
-            pictures += [score.n for pair in pairs for score in pair]
-        references += [f"{', '.join(comparisons)}, against {name}"] if comparisons else []
-    if not references:
-        return ""
-    return (
-        f"{guided}, differences in points: {'; '.join(references)} ({min(pictures):,} pictures or more each, of "
-        "concepts in the test split; ± combines their standard errors)."
-    )
-
-
-def _has_posterior(by_judge: dict[str, _Row], posteriors: Sequence[str]) -> bool:
-    return any(score is not None and score.posterior in posteriors for row in by_judge.values() for score in row)
-
-
-def _format_difference(score: Score, reference: Score) -> str:
-    known = reference.stderr is not None and score.stderr is not None
-    error = math.hypot(score.stderr or 0, reference.stderr or 0) if known else None
-    return str(Number(score.value - reference.value, error, signed=True))

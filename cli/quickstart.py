@@ -3,28 +3,22 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from mmgen.cli._console import follow, print_result, print_table, say
 from mmgen.cli._measure import print_warnings
-from mmgen.cli._options import Seed, jobs_option, output_option
-from mmgen.cli._quickstart_table import (
-    COLUMNS,
-    Columns,
-    choose_columns,
-    describe_differences,
-    final_table,
-    read_scores,
-)
+from mmgen.cli._parameters import stage_function
+from mmgen.cli._quickstart_table import choose_columns, final_table, read_scores
 from mmgen.cli._stages import create_output_folder
+from mmgen.commands import Stage
 from mmgen.core.errors import UsageError, format_unknown_name
+from mmgen.core.processes import MOST
+from mmgen.settings.kinds import Option, Range, Seed
 
 if TYPE_CHECKING:
-    from mmgen.experiments import Stage
+    from mmgen.experiments import Stage as PlannedStage
     from mmgen.results.score import Score
 
 
@@ -43,14 +37,12 @@ class _Data:
         compared: File and posterior of each part of the picture; the last is guided.
         titles: Titles of parts whose posterior says too little.
         descriptions: What the picture shows; some whole descriptions of test pictures if empty.
-        columns: Columns of the table, and differences below it; None for those that scores have.
     """
 
     plan: str
     compared: tuple[tuple[str, str], ...]
     titles: Mapping[str, str] = field(default_factory=dict)
     descriptions: tuple[str, ...] = ()
-    columns: Columns | None = None
 
 
 _DATA = {
@@ -66,13 +58,11 @@ _DATA = {
             "size=big",
         ),
     ),
-    "digits": _Data(
-        "digits", (("true", "true"), ("aggregate", "aggregate"), ("aggregate", "aggregate")), columns=COLUMNS
-    ),
+    "digits": _Data("digits", (("true", "true"), ("aggregate", "aggregate"), ("aggregate", "aggregate"))),
 }
 
 
-def plan_stages(quick: bool, seed: int, data: str = "shapes") -> "tuple[Stage, ...]":
+def plan_stages(quick: bool, seed: int, data: str = "shapes") -> "tuple[PlannedStage, ...]":
     """Return the stages of the quickstart, in order (mmgen/experiments/_shapes.toml and _digits.toml)."""
     from mmgen.experiments import packaged_stages
 
@@ -113,11 +103,11 @@ def _draw_picture(folder: Path, chosen: _Data, guidance: str, seed: int) -> None
     grid.save(folder / PICTURE)
 
 
-def _read_all_scores(plan: "Sequence[Stage]", folder: Path) -> "list[Score]":
+def _read_all_scores(plan: "Sequence[PlannedStage]", folder: Path) -> "list[Score]":
     return [score for stage in plan if stage.command == "eval" for score in read_scores(folder / stage.makes)]
 
 
-def _say_next_steps(plan: "Sequence[Stage]", folder: Path, scores: "Sequence[Score]", larger: str = "") -> None:
+def _say_next_steps(plan: "Sequence[PlannedStage]", folder: Path, scores: "Sequence[Score]", larger: str = "") -> None:
     """Print the weakest numbers of the scores, and what to type next."""
     from mmgen.artifacts import read_header
     from mmgen.evaluation.next_steps import advise
@@ -134,25 +124,88 @@ def _print_pages(folder: Path, summary: str) -> None:
     print_result(folder / REPORT)
 
 
-def _say_where(folder: Path, plan: "Sequence[Stage]", script: str, verbose: bool) -> None:
+def _say_where(folder: Path, plan: "Sequence[PlannedStage]", script: str, verbose: bool) -> None:
     """Print where the commands run, and which file has them."""
     say(f"{len(plan)} commands run in {folder}{os.sep}; {folder / script} has them, and each can be typed there again.")
     if not verbose:
         say("A line for each that has ended follows; --verbose prints all that they say.")
 
 
-def _run_on_packaged_data(
-    data: str, output: Path | None, *, quick: bool, seed: int, jobs: int, verbose: bool, dry_run: bool
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Quickstart(Stage[None]):
+    """Go from data to report in some minutes, on pictures that need no download, or on your own.
+
+    Runs the commands that you would type: first those that lead to pictures and to a page to play with, then those that
+    measure, and ends with a table: how right and how varied pictures are that are drawn from words in several ways.
+    Everything made stays in a folder ("quickstart").
+
+    What leads to pictures has all cores; commands that do not wait for each other then run side by side. The same
+    command again goes on where it was interrupted.
+    With --images it says first what it found, what it will do and how long that takes.
+    """
+
+    data: Annotated[str | None, Option(metavar="NAME", default="shapes", words=tuple(_DATA))] = None
+    """shapes in colours, which mmgen draws, or digits, handwritten, which scikit-learn carries."""
+    images: Annotated[Path | None, Option(metavar="DIR")] = None
+    """Your own pictures instead: a folder or zip, as make-data folder takes it, with settings by their number and
+    size."""
+    drop_unreadable: bool = False
+    """With --images: leave out pictures that cannot be read, instead of refusing to begin."""
+    size: Annotated[int | None, Option(metavar="PIXELS", default="by number and size of pictures")] = None
+    """With --images: height and width of pictures, 32 or 64."""
+    steps: Annotated[int | None, Range(1), Option(metavar="N", default="by number")] = None
+    """With --images: training steps of the model."""
+    minutes: Annotated[float | None, Range(1), Option(metavar="NUMBER")] = None
+    """With --images: as many training steps as take about this long, all in all, on two cores."""
+    output: Annotated[Path | None, Option("-o", metavar="PATH")] = None
+    """Where to write; a folder, quickstart or NAME-quickstart by default."""
+    quick: bool = False
+    """Far too small to show anything, but every command runs: for testing."""
+    seed: Seed = 0
+    """All randomness comes from this number."""
+    jobs: Annotated[int | None, Range(1, MOST), Option(metavar="N", default="2, on one core 1")] = None
+    """Commands that run at once on this machine, each with its share of the cores, at most four a core; 1: one after
+    the other."""
+    verbose: bool = False
+    """Print each command and all that it says."""
+    dry_run: bool = False
+    """Print the plan and the commands as a shell script, and do nothing."""
+
+
+def _quickstart(stage: Quickstart) -> None:
+    from mmgen.cli._runs import choose_job_count
+
+    if stage.images is not None and stage.data is not None:
+        raise UsageError(
+            f"--data got {stage.data} and --images got {stage.images}, expected one of them; leave one out"
+        )
+    stage = replace(stage, jobs=choose_job_count(stage.jobs))
+    if stage.images is not None:
+        _run_on_own_pictures(stage, stage.images)
+        return
+    for name in ("size", "steps", "minutes", "drop_unreadable"):
+        if getattr(stage, name) not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for your own pictures; name them with --images DIR, or leave it out")
+    data = stage.data or "shapes"
+    if data not in _DATA:
+        raise UsageError(format_unknown_name("quickstart", data, [*_DATA]))
+    _run_on_packaged_data(stage, data)
+
+
+quickstart_command = stage_function(Quickstart, _quickstart)
+
+
+def _run_on_packaged_data(asked: Quickstart, data: str) -> None:
     """Run the quickstart on data that need no download."""
     from mmgen.artifacts import check_replaceable, write_text_atomic
     from mmgen.cli._own_pictures import COMMAND_FILE, format_shell_script
     from mmgen.cli._runs import run_stages
 
-    folder = output or Path("quickstart-quick" if quick else "quickstart")
-    plan, chosen = plan_stages(quick, seed, data), _DATA[data]
+    folder = asked.output or Path("quickstart-quick" if asked.quick else "quickstart")
+    plan, chosen = plan_stages(asked.quick, asked.seed, data), _DATA[data]
     script = format_shell_script(plan, f"mmgen quickstart on {data}")
-    if dry_run:
+    if asked.dry_run:
         print_result(script)
         return
     guidance = next(str(stage.settings["guidance"]) for stage in plan if stage.command == "report")
@@ -161,58 +214,44 @@ def _run_on_packaged_data(
         for name in (*(stage.makes for stage in plan), PICTURE, COMMAND_FILE):
             check_replaceable(folder / name)
         write_text_atomic(folder / COMMAND_FILE, script)
-        _say_where(folder, plan, COMMAND_FILE, verbose)
-        run_stages(plan, folder, jobs, "the quickstart", verbose=verbose)
-    _draw_picture(folder, chosen, guidance, seed)
+        _say_where(folder, plan, COMMAND_FILE, asked.verbose)
+        run_stages(plan, folder, asked.jobs or 1, "the quickstart", verbose=asked.verbose)
+    _draw_picture(folder, chosen, guidance, asked.seed)
     scores = _read_all_scores(plan, folder)
     say("")
-    print_table(_TITLE, *final_table(scores, chosen.columns or choose_columns(scores)))
-    if chosen.columns:
-        say(describe_differences(scores))
+    print_table(_TITLE, *final_table(scores, choose_columns(scores)))
     print_warnings(scores)
     _say_next_steps(plan, folder, scores)
     summary = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
     _print_pages(folder, summary)
 
 
-def _run_on_own_pictures(
-    images: Path,
-    output: Path | None,
-    *,
-    quick: bool,
-    seed: int,
-    jobs: int,
-    drop_unreadable: bool,
-    size: int | None,
-    steps: int | None,
-    minutes: float | None,
-    verbose: bool,
-    dry_run: bool,
-) -> None:
+def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
     """Run the quickstart on the user's own pictures."""
     from mmgen.cli import _own_pictures as own
     from mmgen.cli._runs import run_stages
     from mmgen.data_recipes.folder import Folder
     from mmgen.results.score import tabulate_scores
 
-    own.check_options(size, steps, minutes)
-    recipe = Folder(pictures=images, drop_unreadable=drop_unreadable)
-    survey = follow(recipe.survey(seed, None))
-    sizes = own.scale_sizes(own.choose_sizes(survey.number, survey.side, quick, size), survey, jobs, steps, minutes)
-    plan = own.plan_stages(images, survey, sizes, seed, drop_unreadable=drop_unreadable)
-    folder = output or Path(f"{images.absolute().stem}-quickstart{'-quick' if quick else ''}")
+    own.check_options(asked.size, asked.steps, asked.minutes)
+    seed, jobs, drop = asked.seed, asked.jobs or 1, asked.drop_unreadable
+    survey = follow(Folder(pictures=images, drop_unreadable=drop).survey(seed, None))
+    chosen = own.choose_sizes(survey.number, survey.side, asked.quick, asked.size)
+    sizes = own.scale_sizes(chosen, survey, jobs, asked.steps, asked.minutes)
+    plan = own.plan_stages(images, survey, sizes, seed, drop_unreadable=drop)
+    folder = asked.output or Path(f"{images.absolute().stem}-quickstart{'-quick' if asked.quick else ''}")
     if folder.absolute().resolve().is_relative_to(images.resolve()):
         raise UsageError(f"{folder} lies in {images}, where drawn pictures would mix with yours; use another --output")
     own.check_folder_is_unused(folder, plan, survey)
     started = time.monotonic()
-    say(own.describe_plan(survey, sizes, jobs, quick))
-    if dry_run:
+    say(own.describe_plan(survey, sizes, jobs, asked.quick))
+    if asked.dry_run:
         print_result(own.format_own_script(plan, survey))
         return
-    _say_where(folder, plan, own.COMMAND_FILE, verbose)
+    _say_where(folder, plan, own.COMMAND_FILE, asked.verbose)
     with create_output_folder(folder, [own.COMMAND_FILE]):
         own.write_commands(folder, plan, survey)
-        run_stages(plan, folder, jobs, "the quickstart", verbose=verbose)
+        run_stages(plan, folder, jobs, "the quickstart", verbose=asked.verbose)
     say("")
     scores = _read_all_scores(plan, folder)
     if sentence := own.gaps_sentence(survey):
@@ -225,111 +264,3 @@ def _run_on_own_pictures(
         print_table(score_table.title, score_table.columns, score_table.rows)
     print_warnings(scores)
     _print_pages(folder, f"Took {time.monotonic() - started:.0f} s.")
-
-
-def quickstart_command(
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data",
-            metavar="NAME",
-            show_default="shapes",
-            help="shapes in colours, which mmgen draws, or digits, handwritten, which scikit-learn carries.",
-            autocompletion=lambda: [*_DATA],
-        ),
-    ] = None,
-    images: Annotated[
-        Path | None,
-        typer.Option(
-            "--images",
-            metavar="DIR",
-            help="Your own pictures instead: a folder or zip, as make-data folder takes it, with settings by their "
-            "number and size.",
-        ),
-    ] = None,
-    drop_unreadable: Annotated[
-        bool,
-        typer.Option(
-            "--drop-unreadable",
-            help="With --images: leave out pictures that cannot be read, instead of refusing to begin.",
-        ),
-    ] = False,
-    size: Annotated[
-        int | None,
-        typer.Option(
-            "--size",
-            metavar="PIXELS",
-            show_default="by number and size of pictures",
-            help="With --images: height and width of pictures, 32 or 64.",
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            "--steps", metavar="N", min=1, show_default="by number", help="With --images: training steps of the model."
-        ),
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            "--minutes",
-            metavar="NUMBER",
-            min=1,
-            show_default=False,
-            help="With --images: as many training steps as take about this long, all in all, on two cores.",
-        ),
-    ] = None,
-    output: Annotated[Path | None, output_option("a folder, quickstart or NAME-quickstart by default")] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Far too small to show anything, but every command runs: for testing.")
-    ] = False,
-    seed: Seed = 0,
-    jobs: Annotated[int | None, jobs_option("2, on one core 1", "Commands")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print each command and all that it says.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and the commands as a shell script, and do nothing.")
-    ] = False,
-) -> None:
-    """Go from data to report in some minutes, on pictures that need no download, or on your own.
-
-    Runs the commands that you would type: first those that lead to pictures and to a page to play with, then those that
-    measure, and ends with a table: how right and how varied pictures are that are drawn from words in several ways.
-    Everything made stays in a folder ("quickstart").
-
-    What leads to pictures has all cores; commands that do not wait for each other then run side by side. The same
-    command again goes on where it was interrupted.
-    With --images it says first what it found, what it will do and how long that takes.
-    """
-    from mmgen.cli._runs import choose_job_count
-
-    if images is not None and data is not None:
-        raise UsageError(f"--data got {data} and --images got {images}, expected one of them; leave one out")
-    if images is not None:
-        _run_on_own_pictures(
-            images,
-            output,
-            quick=quick,
-            seed=seed,
-            jobs=choose_job_count(jobs),
-            drop_unreadable=drop_unreadable,
-            size=size,
-            steps=steps,
-            minutes=minutes,
-            verbose=verbose,
-            dry_run=dry_run,
-        )
-        return
-    for option, is_given in (
-        ("--size", size is not None),
-        ("--steps", steps is not None),
-        ("--minutes", minutes is not None),
-        ("--drop-unreadable", drop_unreadable),
-    ):
-        if is_given:
-            raise UsageError(f"{option} is for your own pictures; name them with --images DIR, or leave it out")
-    data = data or "shapes"
-    if data not in _DATA:
-        raise UsageError(format_unknown_name("quickstart", data, [*_DATA]))
-    _run_on_packaged_data(
-        data, output, quick=quick, seed=seed, jobs=choose_job_count(jobs), verbose=verbose, dry_run=dry_run
-    )

@@ -1,30 +1,73 @@
 """``mmgen reproduce``: reproduction of a published table, by the commands that a user would type."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mmgen.cli._console import follow, print_result, print_table, say
-from mmgen.cli._options import (
-    command_line,
-    complete_tables,
-    complete_words,
-    jobs_option,
-    output_option,
-    read_path,
-    seed_option,
-)
+from mmgen.cli._options import command_line, complete_tables, read_path
+from mmgen.cli._parameters import parse_seed_option, stage_function
 from mmgen.cli._stages import create_output_folder
+from mmgen.commands import Stage
 from mmgen.core.errors import MmgenError, UsageError
+from mmgen.core.processes import MOST
+from mmgen.settings.kinds import Option, Range, Seed
 
 if TYPE_CHECKING:
     from mmgen.experiments import Plan, Runs, Scale
 
 
-def reproduce_command(
-    name: Annotated[
+@dataclass(frozen=True, kw_only=True)
+class Reproduce(Stage[None]):
+    """Make a published table again, and print it beside the paper's numbers.
+
+    Runs the stages of an experiment file (TOML, in mmgen/experiments), each of which is a command and makes one file.
+    The command can be given again at any time, here or on a cluster: files that exist and fit are used, and an
+    interrupted training continues. The table goes into a page of Markdown and opens a report with pictures, whose paths
+    are printed.
+    """
+
+    scale: Annotated[str, Option(metavar="SIZE", words=("cpu", "paper"))] = "cpu"
+    """cpu: smaller, for two cores; paper: as published."""
+    output: Annotated[Path | None, Option("-o", metavar="PATH")] = None
+    """Where to write; a folder, by default the one in the experiment."""
+    data: Annotated[str | None, Option(metavar="NAME|FILE", default="the usual one")] = None
+    """Which dataset, if a table has several; or a dataset file to use instead of making one."""
+    only: Annotated[Sequence[str] | None, Option(metavar="ROW")] = None
+    """Only run the stages that this model needs; repeatable."""
+    seed: Annotated[Seed | None, Option(metavar="N")] = None
+    """Another seed for every command but the one that makes the dataset; in a folder of its own."""
+    seeds: Annotated[str | None, Option(metavar="N|LIST", default="those of the experiment")] = None
+    """Run every stage that has a seed several times, with the seeds 0 to N - 1 or with these: 0,1,7. Data and judge are
+    made once; tables show means, standard deviations and n."""
+    scheduler: Annotated[str | None, Option(metavar="ADDRESS", default="this machine")] = None
+    """Run the stages on a Dask cluster instead, tcp://host:8786, side by side; the folder must be shared."""
+    jobs: Annotated[int | None, Range(1, MOST), Option(metavar="N", default="1")] = None
+    """Stages that run at once on this machine, each with its share of the cores, at most four a core; 1: one after the
+    other."""
+    dry_run: bool = False
+    """Print the commands as a shell script and leave."""
+
+    def check(self) -> None:
+        """Refuse options that exclude each other."""
+        script, runs = self.dry_run or None, "the printed script runs one command after the other"
+        pairs = (
+            (self.seed, "--seed", self.seeds, "--seeds", "a single run, or several"),
+            (self.jobs, "--jobs", self.scheduler, "--scheduler", "this machine, or a cluster"),
+            (script, "--dry-run", self.jobs, "--jobs", runs),
+            (script, "--dry-run", self.scheduler, "--scheduler", runs),
+        )
+        for one, name, other, other_name, why in pairs:
+            if one is not None and other is not None:
+                raise UsageError(f"{name} and {other_name} are given together, expected one: {why}; leave one out")
+
+
+def _reproduce(
+    stage: Reproduce,
+    table: Annotated[
         str,
         typer.Argument(
             metavar="TABLE",
@@ -33,68 +76,7 @@ def reproduce_command(
             autocompletion=complete_tables,
         ),
     ],
-    scale: Annotated[
-        str,
-        typer.Option(
-            "--scale",
-            metavar="SIZE",
-            help="cpu: smaller, for two cores; paper: as published.",
-            autocompletion=complete_words("cpu", "paper"),
-        ),
-    ] = "cpu",
-    output: Annotated[Path | None, output_option("a folder, by default the one in the experiment")] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data",
-            metavar="NAME|FILE",
-            show_default="the usual one",
-            help="Which dataset, if a table has several; or a dataset file to use instead of making one.",
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only", metavar="ROW", show_default=False, help="Only run the stages that this model needs; repeatable."
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        seed_option(
-            "Another seed for every command but the one that makes the dataset; in a folder of its own.",
-            metavar="N",
-            show_default=False,
-        ),
-    ] = None,
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            "--seeds",
-            metavar="N|LIST",
-            show_default="those of the experiment",
-            help="Run every stage that has a seed several times, with the seeds 0 to N - 1 or with these: 0,1,7. "
-            "Data and judge are made once; tables show means, standard deviations and n.",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            "--scheduler",
-            metavar="ADDRESS",
-            show_default="this machine",
-            help="Run the stages on a Dask cluster instead, tcp://host:8786, side by side; the folder must be shared.",
-        ),
-    ] = None,
-    jobs: Annotated[int | None, jobs_option("1", "Stages")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands as a shell script and leave.")] = False,
 ) -> None:
-    """Make a published table again, and print it beside the paper's numbers.
-
-    Runs the stages of an experiment file (TOML, in mmgen/experiments), each of which is a command and makes one file.
-    The command can be given again at any time, here or on a cluster: files that exist and fit are used, and an
-    interrupted training continues. The table goes into a page of Markdown and opens a report with pictures, whose paths
-    are printed.
-    """
     from mmgen.artifacts.files import check_replaceable, check_writable, leads_out_of_folder
     from mmgen.cli._cluster import run_on_cluster
     from mmgen.cli._runs import run_stages
@@ -109,51 +91,44 @@ def reproduce_command(
         use_dataset,
     )
 
-    if seed is not None and seeds is not None:
-        raise UsageError("--seed and --seeds are given together, expected one: a single run, or several; leave one out")
-    if jobs is not None and scheduler is not None:
-        raise UsageError(
-            "--jobs and --scheduler are given together, expected one: this machine, or a cluster; leave one out"
-        )
-    if dry_run and (jobs is not None or scheduler is not None):
-        raise UsageError(
-            f"--dry-run and {'--scheduler' if jobs is None else '--jobs'} are given together, expected one: the "
-            "printed script runs one command after the other; leave one out"
-        )
-    experiment_name, dataset = find_experiment(name, data)
+    stage.check()
+    experiment_name, dataset = find_experiment(table, stage.data)
     plan = read_plan(experiment_name)
-    full_scale = plan.get_scale(scale)
+    full_scale = plan.get_scale(stage.scale)
     if experiment_name.endswith(".toml"):  # tests type the commands of the others
         _check_commands(full_scale, experiment_name)
-    if seed is not None:
-        full_scale = set_seed(full_scale, seed)
-    folder = output or Path(full_scale.folder)
-    if output is None and leads_out_of_folder(folder, Path()):
+    if stage.seed is not None:
+        full_scale = set_seed(full_scale, stage.seed)
+    folder = stage.output or Path(full_scale.folder)
+    if stage.output is None and leads_out_of_folder(folder, Path()):
         raise UsageError(
-            f"the output folder of {name}, {folder}, is a link that leads out of the current folder; type --output "
+            f"the output folder of {table}, {folder}, is a link that leads out of the current folder; type --output "
             f"{folder} to use it"
         )
     if dataset is not None:
         dataset_file = read_path(str(dataset), "dataset")
         check_is_dataset(dataset_file)
         full_scale = use_dataset(full_scale, dataset_file)
-    chosen_seeds = full_scale.seeds if seeds is None else _parse_seeds(seeds)
+    chosen_seeds = full_scale.seeds if stage.seeds is None else parse_seed_option(stage.seeds)
     full_scale, runs = repeat_over_seeds(full_scale, chosen_seeds)  # file names depend on all stages, also with --only
-    chosen = stages_called(full_scale, only) if only else full_scale
-    if dry_run:
+    chosen = stages_called(full_scale, stage.only) if stage.only else full_scale
+    if stage.dry_run:
         print_result(shell_script(plan, chosen, folder).rstrip())
         return
     with create_output_folder(folder):
-        page = folder / f"{_results_page_name(experiment_name)}-{scale}.md"
+        page = folder / f"{_results_page_name(experiment_name)}-{stage.scale}.md"
         for path in (page, page.with_suffix(".html")):
             check_replaceable(path)  # before hours of work, not after
             check_writable(path)
         say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
-        if scheduler is None:
-            has_run = run_stages(chosen.stage, folder, jobs or 1)
+        if stage.scheduler is None:
+            has_run = run_stages(chosen.stage, folder, stage.jobs or 1)
         else:
-            has_run = run_on_cluster(chosen.stage, folder, scheduler)
+            has_run = run_on_cluster(chosen.stage, folder, stage.scheduler)
         _print_tables(plan, full_scale, runs, page, has_run)
+
+
+reproduce_command = stage_function(Reproduce, _reproduce)
 
 
 def _check_commands(scale: "Scale", experiment_name: str) -> None:
@@ -171,16 +146,6 @@ def _check_commands(scale: "Scale", experiment_name: str) -> None:
         except (MmgenError, typer.TyperException) as error:
             problem = format_parser_error(error) if isinstance(error, typer.TyperException) else str(error)
             raise UsageError(f"{experiment_name}: stage {number}, mmgen {command}: {problem.rstrip('.')}") from None
-
-
-def _parse_seeds(text: str) -> tuple[int, ...]:
-    from mmgen.experiments import parse_seeds
-
-    try:
-        seeds: tuple[int, ...] = parse_seeds(text)
-    except ValueError as error:
-        raise UsageError(f"--{error}") from None
-    return seeds
 
 
 def _results_page_name(experiment_name: str) -> str:

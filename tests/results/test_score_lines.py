@@ -34,5 +34,5 @@ def test_a_number_is_no_yes_and_counts_are_at_least_0(name: str, value: Any, tmp
 def test_an_artifact_is_called_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     path.write_bytes((1000).to_bytes(8, "little") + b'{"__metadata__":{}}\xb0')
-    with pytest.raises(ArtifactError, match="no text but a file of safetensors"):
+    with pytest.raises(ArtifactError, match="holds no scores, expected JSON lines"):
         read_scores(path)
