@@ -1,6 +1,7 @@
 """``mmgen fit-aggregate``: a trained model into an aggregated posterior."""
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -59,7 +60,7 @@ class FitAggregate(Training["TrainedModel"]):
     """W of target guided, which it implies: q_agg(z | words) p(words | z)^W, fitted to chosen draws of q_agg."""
     base: Annotated[File | None, Option("--from", metavar="FILE"), InputFile("aggregate")] = None
     """The fit to start from: with guidance the fitted q_agg, with operators of SCAN the fitted SCAN. If left out, it is
-    fitted first, beside the model."""
+    fitted first, beside the output."""
     family: Annotated[str | None, MemberOf("mmgen.densities"), Option(default="realnvp, or as --from")] = None
     """Density that is fitted: {mmgen.densities}."""
     layers: Annotated[str | None, Option(metavar="WHICH", default="all", words=("all", "top"))] = None
@@ -100,15 +101,16 @@ class FitAggregate(Training["TrainedModel"]):
 
         mode, (settings, output, base) = self.resume_mode(), self.plan
         command = command or self.command_line(output=output)
-        fits: list[tuple[FitSettings, Path, Path | None, str]] = [(settings, output, base, mode)]
+        fits: list[tuple[FitSettings, Path, Path | None, str, str]] = [(settings, output, base, command, mode)]
         if settings.base is not None and base is not None and self._base_is_missing(mode):
             # resume asks for a state of the last fit; that of the one it starts from may have ended
-            fits.insert(0, (settings.base, base, None, "auto" if mode == "require" else mode))
+            first = self._command_of_base(settings.base, base)
+            fits.insert(0, (settings.base, base, None, first, "auto" if mode == "require" else mode))
         if text := describe_described_examples(self._model_path, self._dataset_path, settings):
             self.watch.say(text)
-        for fit, made, begun, how in fits:
+        for fit, made, begun, typed, how in fits:
             encoding, fitting = fit_aggregate(
-                self._model_path, self._dataset_path, fit, made, self._latents_path, command, how, begun
+                self._model_path, self._dataset_path, fit, made, self._latents_path, typed, how, begun
             )
             self.watch.follow(encoding)
             self.watch.follow(fitting)
@@ -141,18 +143,34 @@ class FitAggregate(Training["TrainedModel"]):
                     "from another fit; leave it out"
                 )
             load_base(base, settings, self._model_path, self._dataset_path)  # before anything slow
-        elif settings.base is not None:
-            base = self._default_base(settings.base)
-        output = self.output or self._model_path.with_name(
-            f"{self._model_path.stem}-{settings.file_name_part}.safetensors"
+        output = path_of(
+            self.output or self._model_path.with_name(f"{self._model_path.stem}-{settings.file_name_part}.safetensors")
         )
-        return _FitPlan(settings, path_of(output), base)
+        if base is None and settings.base is not None:
+            base = self._default_base(settings.base, output)
+        return _FitPlan(settings, output, base)
 
-    def _default_base(self, settings: "FitSettings") -> Path:
-        """Return the file of the fit to start from; its name has the seed if a fit of another seed is there."""
+    def _command_of_base(self, settings: "FitSettings", path: Path) -> str:
+        """Return the command that makes the fit to start from by itself."""
+        others = {key: value for key, value in (self.settings or {}).items() if not key.startswith("aggregate.target")}
+        aggregate = others.get("aggregate")
+        if isinstance(aggregate, Mapping):
+            others["aggregate"] = {key: value for key, value in aggregate.items() if key != "target"}
+        name = settings.aggregate.target["name"]
+        return self.command_line(
+            output=path, target=None if name == "aggregate" else name, guidance=None, settings=others or None
+        )
+
+    def _default_base(self, settings: "FitSettings", output: Path) -> Path:
+        """Return the file of the fit to start from: beside the model if it is there, else beside the output.
+
+        Its name has the seed if a fit of another seed is there.
+        """
         from mmgen.artifacts import read_header
 
         base = self._model_path.with_name(f"{self._model_path.stem}-{settings.file_name_part}.safetensors")
+        if not base.exists():
+            base = output.with_name(base.name)
         try:
             is_of_other_seed = base.exists() and read_header(base).seed != settings.training.seed
         except ArtifactError:  # the fit says what is wrong

@@ -124,6 +124,31 @@ def test_messages_speak_of_arguments_in_python_and_of_options_on_the_command_lin
         mmgen.report(made / "a.safetensors", made / "a-scores.jsonl")
 
 
+def test_a_fit_to_start_from_lies_beside_the_output_with_a_command_of_its_own(made: Path, tmp_path: Path) -> None:
+    shutil.copy(made / "m.safetensors", tmp_path)
+    shutil.copy(made / "d.h5", tmp_path)
+    before = {path.name for path in tmp_path.iterdir()}
+    out = tmp_path / "out" / "guided.safetensors"
+    out.parent.mkdir()
+    asked: dict[str, Any] = {"steps": 2, "batch": 32, "examples": 100, "settings": {"aggregate.target.candidates": 4}}
+    mmgen.fit_aggregate(tmp_path / "m.safetensors", out, guidance=2, **asked)
+    assert {path.name for path in tmp_path.iterdir()} - before - {"out"} == {*latents_beside(tmp_path)}
+    (base,) = (path for path in out.parent.glob("m-*.safetensors") if not path.name.endswith(".last.safetensors"))
+    command = read_header(base).command
+    assert f"-o {base}" in command.replace("--output", "-o") and "guid" not in command and "target" not in command
+    assert "--guidance 2" in read_header(out).command
+    content_id = read_header(base).content_id
+    base.unlink()
+    for rest in out.parent.glob("m-*"):
+        rest.unlink()
+    typed(command.removeprefix("mmgen "))
+    assert read_header(base).content_id == content_id
+
+
+def latents_beside(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("*latents*")]
+
+
 def test_a_dataset_of_another_version_or_package_is_another_one(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
