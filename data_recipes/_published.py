@@ -19,7 +19,7 @@ import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,29 +222,23 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     try:
         with open_unpacked(path) as file:
             header = read_unpacked(file, length)
-            if len(header) < 4 or header[:2] != b"\0\0":
-                start = header[:4].hex() or "nothing"
-                raise DataError(f"{path} is no IDX file (it starts with {start}), expected {expected}")
-            if header[2] != _UNSIGNED_BYTE or header[3] != dimensions:
-                raise DataError(f"{path} has type code {header[2]} and {header[3]} dimensions, expected {expected}")
-            if len(header) < length:
-                raise DataError(f"{path} ends within its header, after {len(header)} bytes: download it again")
-            shape = struct.unpack(f">{dimensions}I", header[4:])
+            is_idx = len(header) == length and header[:4] == bytes((0, 0, _UNSIGNED_BYTE, dimensions))
+            shape = struct.unpack(f">{dimensions}I", header[4:]) if is_idx else ()
             size = math.prod(shape)
-            claim = f"its header says {' x '.join(map(str, shape))}, that is {length + size:,} bytes"
-            if size > _MOST_BYTES and math.prod(struct.unpack(f"<{dimensions}I", header[4:])) <= _MOST_BYTES:
-                raise DataError(
-                    f"{path} has its numbers in little-endian order, expected big-endian; download it again"
-                )
-            if size > _MOST_BYTES:
-                raise DataError(f"{path} is too large: {claim}, expected at most {_MOST_BYTES:,}")
-            data = read_unpacked(file, size)
-            if len(data) < size:
-                raise DataError(
-                    f"{path} is truncated: {claim}, but there are {length + len(data):,}; download it again"
-                )
-            if read_unpacked(file, 1):
-                raise DataError(f"{path} is too long: {claim}, but there are more; download it again")
+            data = read_unpacked(file, size + 1) if is_idx and size <= _MOST_BYTES else b""
     except CannotReadError as error:
         raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None
+    if not is_idx or len(data) != size:
+        holds = f"its header says {' x '.join(map(str, shape))} bytes, which are not there, or there are more"
+        raise DataError(f"{path} is not {expected} ({holds if is_idx else 'it begins otherwise'}); download it again")
     return np.frombuffer(data, np.uint8).reshape(shape)
+
+
+def read_npy_header(source: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of an ``.npy`` file: shape, Fortran order and type; raise ValueError for another file."""
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    version = np.lib.format.read_magic(source)
+    if version not in readers:
+        raise ValueError(f"an array of format {version}")
+    shape, fortran, dtype = readers[version](source)
+    return shape, fortran, dtype

@@ -24,6 +24,7 @@ from mmgen.data_recipes._published import (
     comparison_notes,
     file_md5,
     published_source,
+    read_npy_header,
     unverified_source,
 )
 from mmgen.data_recipes._streams import random_order, split_by_group
@@ -46,29 +47,10 @@ _SEMI_AXES = 12.8, 7.2
 """Semi-axes of the ellipse at scale 1, across and down, pixels."""
 _HEART_CENTRE = 1.0
 """How far below the sprite's centre the heart is measured from, at scale 1, pixels."""
-_HEART_RADII = np.array(
-    [
-        8.16,
-        6.55,
-        5.73,
-        5.36,
-        5.19,
-        5.21,
-        5.41,
-        5.79,
-        6.43,
-        7.37,
-        8.6,
-        10.03,
-        11.14,
-        11.84,
-        12.05,
-        11.86,
-        11.02,
-        9.34,
-        6.68,
-    ]
-)
+_HEART_RADII = np.array([
+    8.16, 6.55, 5.73, 5.36, 5.19, 5.21, 5.41, 5.79, 6.43, 7.37, 8.6, 10.03, 11.14, 11.84, 12.05, 11.86, 11.02, 9.34,
+    6.68,
+])  # fmt: skip
 """The heart at scale 1, a polygon with an axis of symmetry: distances of its corners, pixels, every 10 degrees from
 straight down to straight up. They were fitted to 192 published pictures of hearts, pixel by pixel."""
 _WINDOW = 30
@@ -196,11 +178,7 @@ class SpriteArchive:
 def _parse_header(head: bytes) -> tuple[int, tuple[int, ...]]:
     """Return the offset and shape of the numbers in an ``.npy`` file."""
     source = io.BytesIO(head)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    version = np.lib.format.read_magic(source)
-    if version not in readers:
-        raise ValueError(f"it holds an array of format {version}")
-    shape, fortran, dtype = readers[version](source)
+    shape, fortran, dtype = read_npy_header(source)
     if fortran or dtype != np.uint8:
         raise ValueError(f"it holds an array of {dtype}{' in Fortran order' if fortran else ''}, expected uint8")
     return source.tell(), shape

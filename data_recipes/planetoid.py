@@ -30,6 +30,7 @@ from mmgen.data_recipes._published import (
     download,
     is_complete,
     published_source,
+    read_npy_header,
     unverified_source,
 )
 from mmgen.data_recipes._streams import random_order
@@ -203,11 +204,7 @@ def _read_archive(name: str, source: Path) -> Citations:
 def _parse_array(stored: bytes) -> NDArray[Any]:
     """Read an array from the bytes of an ``.npy`` file; memory is allocated only for bytes that are there."""
     source = io.BytesIO(stored)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    version = np.lib.format.read_magic(source)
-    if version not in readers:
-        raise ValueError(f"an array of format {version}")
-    shape, fortran, dtype = readers[version](source)
+    shape, fortran, dtype = read_npy_header(source)
     if dtype.kind not in "biuf":
         raise ValueError(f"an array of {dtype}")
     numbers = np.frombuffer(stored, dtype, offset=source.tell())

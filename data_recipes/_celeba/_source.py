@@ -1,4 +1,4 @@
-"""Finished parts of a dataset on disk, from which stopped work resumes."""
+"""CelebA's images and lists in the user's folder or zip, and finished parts of a dataset, from which work resumes."""
 
 import hashlib
 import json

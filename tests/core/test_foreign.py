@@ -128,7 +128,7 @@ def _peak(work: Callable[[], object]) -> tuple[int, str]:
 
 def test_a_gzip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     header = struct.pack(">4B3I", 0, 0, 8, 3, 5, 28, 28)
-    for name, start, says in (("long", header, "too long"), ("zeros", b"", "dimensions, expected an IDX file")):
+    for name, start, says in (("long", header, "or there are more"), ("zeros", b"", "it begins otherwise")):
         path = tmp_path / name
         path.write_bytes(gzip.compress(start + bytes(100 * MB)))
         peak, said = _peak(lambda path=path: read_idx(path, 3))
@@ -136,7 +136,7 @@ def test_a_gzip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     # A header that asks for more than there is makes no room for it.
     path.write_bytes(gzip.compress(struct.pack(">4B3I", 0, 0, 8, 3, 2**20, 28, 28) + bytes(1000)))
     peak, said = _peak(lambda: read_idx(path, 3))
-    assert peak < 10 * MB and "truncated" in said
+    assert peak < 10 * MB and "or there are more" in said
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
