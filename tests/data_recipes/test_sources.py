@@ -46,7 +46,7 @@ def test_files_that_do_not_belong_together_are_refused(small_mnist, tmp_path):
     with pytest.raises(DataError, match=r"48 images but .* 12 labels"):
         read_digits("mnist", tmp_path)
     shutil.copy(small_mnist / "train-labels-idx1-ubyte.gz", tmp_path / "train-images-idx3-ubyte.gz")
-    with pytest.raises(DataError, match="with 3 dimensions .it begins otherwise"):
+    with pytest.raises(DataError, match=r"with 3 dimensions .it begins otherwise"):
         read_digits("mnist", tmp_path)
 
 
