@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from mmgen.artifacts import Header, read_header
-from mmgen.figures.report.context import _describe_data
+from mmgen.artifacts import read_header
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.pictures import sort_by_scores
 from mmgen.figures.report.scores import describe_findings
@@ -156,25 +155,6 @@ def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
     assert [one.posterior for one in found] == ["aggregate", "scan", "true", "true", "own"]
     assert [one.loaded.text_weight for one in found if one.folded] == [1.0]
     assert not any(one.folded for one in _sort_sources(every[2:])), "alone it is worth showing"
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"recipe": "folder", "size": 32, "attributes": None, "background": "white", "bins": [], "fit": "crop",
-          "grey": False, "ignore": [], "image_column": [], "max_words": 32, "min_count": 1, "split": None,
-          "sources_sha256": "f6"}, "Data: own.h5, recipe folder (size 32)."),
-        ({"recipe": "folder", "size": 64, "grey": True, "bins": ["age"]}, 'Data: own.h5, recipe folder (grey true, '
-         'bins ["age"]).'),
-        ({"recipe": "folder", "size": 64}, "Data: own.h5, recipe folder."),
-        ({"recipe": "another's", "x": 1, "y": None, "z": []}, "Data: own.h5, recipe another's (x 1)."),
-        ({}, "Data: own.h5, recipe ?."),
-    ],
-)  # fmt: skip
-def test_of_the_data_only_what_somebody_chose_is_said(settings: dict[str, Any], said: str) -> None:
-    header = Header("dataset", 1, "0", "0" * 64, 0, settings, (), {}, "")
-    report_files: Any = SimpleNamespace(headers={"id": (Path("a") / "own.h5", header)})
-    assert _describe_data(report_files) == [said]
 
 
 def test_the_heading_of_scores_names_papers_where_their_numbers_stand(world: Path, tmp_path: Path) -> None:

@@ -1,33 +1,21 @@
 """Values of the template of a report's page: its tables, lists and pictures."""
 
-import shlex
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import PydanticUndefined
-
-from mmgen.artifacts import Header
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.artifacts.contents import format_training
 from mmgen.artifacts.lineage import outline_lineage
 from mmgen.classifier import held_out_accuracy
-from mmgen.core.errors import MmgenError
 from mmgen.core.parsing import flatten
 from mmgen.core.version import __version__
 from mmgen.evaluation.next_steps import advise
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.report.curves import draw_learning_curves, draw_term_curves, read_log
-from mmgen.figures.report.scores import ScoreTable, describe_findings, make_score_tables
+from mmgen.figures.report.scores import describe_findings, make_score_tables
 from mmgen.figures.session import ModelFiles, ReportFiles, get_setting, latent_sizes
-from mmgen.results.published import PublishedTable, published_classifiers, published_papers, published_tables
-from mmgen.settings import presets
-from mmgen.settings.config import merge, to_json_values
-from mmgen.settings.extends import load_preset
-from mmgen.settings.registry import registry_of
-from mmgen.training.model_run import read_experiment
-from mmgen.training.settings import TrainingSettings
+from mmgen.results.published import published_classifiers, published_papers
 
 
 def _format_count(count: int, noun: str) -> str:
@@ -53,55 +41,16 @@ def _differing_settings(report_files: ReportFiles) -> dict[str, Any] | None:
 
 
 def _describe_data(report_files: ReportFiles) -> list[str]:
-    """Describe each dataset of a report in one line: its recipe and the settings that differ from the defaults."""
+    """Name each dataset of a report with its recipe."""
     lines = []
     for path, header in report_files.headers.values():
         if header.kind == "dataset":
-            _, chosen = _split_settings(header)
-            made = ", ".join(
-                f"{key} {value}"
-                for key, value in chosen.items()
-                if key != "recipe" and "sha256" not in key and value not in _NOTHING
-            )
-            settings = f" ({made})" if made else ""
-            lines.append(f"Data: {path.name}, recipe {header.settings.get('recipe', '?')}{settings}.")
+            lines.append(f"Data: {path.name}, recipe {header.settings.get('recipe', '?')}.")
     return lines
 
 
-_NOTHING = ("null", "[]", "{}", "")
-"""Values that a description of a dataset leaves out."""
-
-
-def _recipe_defaults(name: str) -> dict[str, str]:
-    fields = registry_of("recipe").get(name).model_fields.values()
-    usual = [field.get_default(call_default_factory=True) for field in fields]
-    names = registry_of("recipe").get(name).model_fields
-    return flatten(
-        {key: to_json_values(value) for key, value in zip(names, usual, strict=True) if value is not PydanticUndefined}
-    )
-
-
-def _default_settings(header: Header) -> dict[str, str]:
-    """Return the default settings for a file's model, from the preset in its command; {} if unknown."""
-    settings = header.settings
-    try:
-        if header.kind == "dataset":
-            return _recipe_defaults(str(settings.get("recipe")))
-        words = shlex.split(header.command)
-        named = next((after for word, after in pairwise(words) if word == "--preset"), "")
-        values = load_preset(named) if named in presets.preset_names() else {}
-        if header.kind != "model":
-            return flatten({"training": TrainingSettings().model_dump(mode="json")})
-        members = {
-            room: {"name": settings[room]["name"]}
-            for room in ("model", "objective")
-            if "name" in settings.get(room, {})
-        }
-        usual = read_experiment(merge(members, values))
-        objective = {"name": usual.objective["name"], **to_json_values(usual.build_objective())}
-        return flatten({**usual.model_dump(mode="json", exclude={"objective", "data"}), "objective": objective})
-    except (MmgenError, ValueError, AttributeError, TypeError):  # of another version, or of a member that is not here
-        return {}
+_DATA = "data.modalities"
+"""Settings that repeat what the data are."""
 
 
 def _list_files(report_files: ReportFiles) -> list[dict[str, Any]]:
@@ -115,24 +64,15 @@ def _list_files(report_files: ReportFiles) -> list[dict[str, Any]]:
                 ("content id", header.content_id),
                 ("made with", f"mmgen {header.program_version}, format {header.format_version}"),
                 ("seed", str(header.seed)),
-                *chosen.items(),
+                *((key, value) for key, value in flatten(header.settings).items() if not key.startswith(_DATA)),
             ],
-            "usual": [(key, value) for key, value in settings.items() if key not in chosen],
             "measured": [
                 ("step of these weights" if key == "step" else key, value)
                 for key, value in flatten(_round_numbers(header.facts)).items()
             ],
         }
         for path, header in report_files.headers.values()
-        for settings, chosen in [_split_settings(header)]
     ]
-
-
-def _split_settings(header: Header) -> tuple[dict[str, str], dict[str, str]]:
-    """Return a file's settings (not the dataset's) as text by name: all of them, and those that are not defaults."""
-    settings, usual = flatten(header.settings), _default_settings(header)
-    differs = {key: value for key, value in settings.items() if not usual or usual.get(key) != value}
-    return settings, {key: value for key, value in differs.items() if not key.startswith("data.modalities")}
 
 
 def _round_numbers(value: Any) -> Any:
@@ -162,21 +102,16 @@ def _classifier_accuracies(report_files: ReportFiles) -> list[dict[str, Any]]:
         order = [str(name) for name in described] if isinstance(described, list) else []
         names = [n for n in order if n in accuracy] + [n for n in accuracy if n not in order]  # the mean comes last
         rows = [{"label": path.name, "published": False, "cells": [_format_percent(accuracy.get(n)) for n in names]}]
-        others = []
         data = next((report_files.data[p.content_id] for p in header.parents if p.content_id in report_files.data), {})
         for paper in published_classifiers():
-            if paper.recipe != data.get("recipe"):
-                continue
-            cells = [_format_percent(paper.accuracy.get(name)) for name in names]
-            if differing := paper.differences(data):
-                others.append({"label": paper.source, "cells": cells, "differences": ", ".join(differing)})
-            else:
+            if paper.recipe == data.get("recipe") and not paper.differences(data):
+                cells = [_format_percent(paper.accuracy.get(name)) for name in names]
                 rows.append({"label": paper.source, "published": True, "cells": cells})
         images = header.facts.get("held_out_images")
         counts = [n for n in images.values() if isinstance(n, int)] if isinstance(images, dict) else []
         counted = f" on {max(counts):,} images" if counts else ""
         meaning = f"Measured{counted} that the judge has not seen. It bounds every score that it gives."
-        found.append({"names": names, "rows": rows, "others": others, "about": meaning})
+        found.append({"names": names, "rows": rows, "about": meaning})
     return found
 
 
@@ -201,18 +136,6 @@ def _draw_curves(report_files: ReportFiles) -> tuple[list[Picture], list[Picture
         for log in logs:
             apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", draw_term_curves(log)))
     return together, apart
-
-
-def _published_elsewhere(tables: Sequence[ScoreTable]) -> list[PublishedTable]:
-    """Return the published tables of the metrics in ``tables`` that were measured on data of other recipes."""
-    shown = {row.posterior for table in tables for row in table.rows if row.published}
-    shown |= {other.source for table in tables for other in table.others}
-    measured = {table.metric for table in tables}
-    return [
-        table
-        for table in published_tables()
-        if table.label not in shown and any(row.get("metric") in measured for row in table.row)
-    ]
 
 
 def page_context(
@@ -249,7 +172,6 @@ def page_context(
         "tables": [table for table in tables if table.judge in ("", *judges[:1])],
         "other_judges": {judge: [table for table in tables if table.judge == judge] for judge in judges[1:]},
         "scores_title": "Scores beside the papers’ numbers" if beside else "Scores",
-        "elsewhere": _published_elsewhere(tables),
         "papers": published_papers(),
         "runs": runs,
         "curves": together,

@@ -34,23 +34,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class OtherData:
-    """Published numbers that are not comparable: measured on other data of the same recipe.
-
-    Attributes:
-        source: The paper and its table.
-        dataset: Description of its data and of its errors.
-        differences: Differences of the measured data: "size 32 instead of 64".
-        rows: Its numbers, in the columns of the score table.
-    """
-
-    source: str
-    dataset: str
-    differences: list[str]
-    rows: list[Row]
-
-
-@dataclass(frozen=True)
 class AttributeTable:
     """Table of the scores of each attribute, with a row for each model and posterior.
 
@@ -75,7 +58,6 @@ class ScoreTable:
         columns: Headings: "4 given", "log p(x)".
         rows: Measured scores, then published ones.
         footnotes: Meaning of the errors, datasets of the published numbers, scores that were measured twice.
-        others: Published numbers of other data by the same recipe, which cannot be compared.
         explained: Meaning of the protocol and the columns, in a sentence or two.
         bounds: Scores of real pictures and of chance, in the same columns.
         by_attribute: The same scores by attribute; None if there are none.
@@ -89,7 +71,6 @@ class ScoreTable:
     columns: list[str]
     rows: list[Row]
     footnotes: list[str]
-    others: list[OtherData] = field(default_factory=list)
     explained: str = ""
     bounds: list[Row] = field(default_factory=list)
     by_attribute: AttributeTable | None = None
@@ -133,7 +114,7 @@ def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]], na
         Row(row.name, row.title, [_measured_cell(*cell) for cell in zip(row.cells, row.best, strict=True)])
         for row in table.rows
     ]
-    papers, footnotes, others = _published_numbers(conditions, columns, data)
+    papers, footnotes = _published_numbers(conditions, columns, data)
     seeds = sorted({group.n for *_, group in groups if group.n > 1})
     if seeds:
         counts = " or ".join(map(str, seeds))
@@ -146,7 +127,7 @@ def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]], na
     headings = [column.heading for column in columns]
     return ScoreTable(
         conditions.metric, table.about, conditions.unit, table.better, headings, [*rows, *papers],
-        [*table.notes, *footnotes], others, _explain_conditions(conditions, headings), bounds, by_attribute,
+        [*table.notes, *footnotes], _explain_conditions(conditions, headings), bounds, by_attribute,
         conditions.format_value("judge", names) if conditions.judge else "",
     )  # fmt: skip
 
@@ -198,24 +179,22 @@ def _matches_column(row: Mapping[str, Any], column: Column) -> bool:
 
 def _published_numbers(
     conditions: Conditions, columns: Sequence[Column], data: Mapping[str, Mapping[str, Any]]
-) -> tuple[list[Row], list[str], list[OtherData]]:
-    """Return rows of published numbers of the same data, their footnotes, and published numbers of other data."""
+) -> tuple[list[Row], list[str]]:
+    """Return rows of published numbers of the same data, and their footnotes."""
     settings = data.get(conditions.dataset, {})
     if not conditions.dataset and len(data) == 1:
         settings = next(iter(data.values()))
-    same, footnotes, others = [], [], []
+    same, footnotes = [], []
     for table in published_tables():
         rows = _published_rows(table, conditions, columns)
-        if not rows or not table.recipe or table.recipe != settings.get("recipe"):
+        recipe = settings.get("recipe")
+        if not rows or not table.recipe or table.recipe != recipe or table.differences(settings):
             continue
         spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
         spread += f"; {table.remarks}" if table.remarks else ""
-        if differing := table.differences(settings):
-            others.append(OtherData(table.label, f"{table.dataset}{spread}", differing, rows))
-        else:
-            same += rows
-            footnotes.append(f"{table.label}: {table.dataset}{spread}.")
-    return same, footnotes, others
+        same += rows
+        footnotes.append(f"{table.label}: {table.dataset}{spread}.")
+    return same, footnotes
 
 
 def _attribute_table(groups: Sequence[tuple[str, str, RunGroup]]) -> AttributeTable | None:
