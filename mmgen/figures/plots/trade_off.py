@@ -63,7 +63,7 @@ def _recipe_of_datasets(sessions: Sequence[Session]) -> str:
 
 def _format_caption(trade: TradeOff) -> str:
     counts = sorted({point.models for curve in trade.curves for point in curve.points})
-    said = [f"Both in %{trade.y.given_text}."]
+    said = []
     if trade.models > 1:
         said.append(f"Means over {' or '.join(map(str, counts))} models, crosses their standard deviations.")
     else:
