@@ -30,10 +30,9 @@ from ._guidance import (
     NO_GUIDANCE as NO_GUIDANCE,
     AnyGuidance as AnyGuidance,
     Guidance as Guidance,
-    parse_guidance as parse_guidance,
+    WordLikelihood as WordLikelihood,
 )
 from ._guided import Estimates as Estimates, Guided as Guided
-from ._likelihood import WordLikelihood as WordLikelihood
 from ._plain import Encoder as Encoder, Fitted as Fitted, Prior as Prior, Recombined as Recombined
 from ._posterior import (
     SLOW as SLOW,

@@ -31,8 +31,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.seeding import torch_generator
 from mmgen.posteriors._candidates import CandidateStatistics, Resampled, SharedDraws, log_mean_weight, resample
-from mmgen.posteriors._guidance import Guidance
-from mmgen.posteriors._likelihood import WordLikelihood
+from mmgen.posteriors._guidance import Guidance, WordLikelihood
 from mmgen.posteriors._posterior import GuidedPosterior, Posterior
 from mmgen.results.naming import Weights
 

@@ -32,9 +32,8 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.densities import SteeredDensity
 from mmgen.posteriors._aggregate import FlowGuidance
-from mmgen.posteriors._guidance import CFG, GRADIENT, Guidance
+from mmgen.posteriors._guidance import CFG, GRADIENT, Guidance, WordLikelihood
 from mmgen.posteriors._guided import Estimates, Guided
-from mmgen.posteriors._likelihood import WordLikelihood
 from mmgen.posteriors._plain import Fitted
 from mmgen.posteriors._posterior import GuidedPosterior, Posterior, Posteriors
 from mmgen.results.naming import Weights

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from mmgen.cli._main import main
-from mmgen.figures.plots._base import draw_plot
-from mmgen.figures.plots._chosen import encode_start_examples
+from mmgen.figures.plots._base import draw_plot, encode_start_examples
 from mmgen.figures.session import gather_files, open_session
 from mmgen.generation import load
 from mmgen.generation.encodings import encode_split, interpolate, interpolate_with_labels, rank_axes, traversable_axes

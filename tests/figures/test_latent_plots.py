@@ -38,7 +38,7 @@ def test_steps_at_a_pictures_own_value_are_its_reconstruction(world: Path) -> No
     moved to 0 before."""
     import torch
 
-    from mmgen.figures.plots._chosen import StartExamples, encode_start_examples
+    from mmgen.figures.plots._base import StartExamples, encode_start_examples
     from mmgen.figures.plots.traversal import _build_panel
 
     (group,) = gather_files([world / "telbo.safetensors"]).groups

@@ -14,8 +14,7 @@ from torch import Tensor
 from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
-from mmgen.figures.plots._base import PlotOptions, accepts
-from mmgen.figures.plots._chosen import StartExamples, encode_start_examples
+from mmgen.figures.plots._base import PlotOptions, StartExamples, accepts, encode_start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.decode import decode_means
 from mmgen.generation.descriptions import Descriptions

@@ -17,8 +17,7 @@ from mmgen.figures.drawing.blocks import Block, Column, picture_page
 from mmgen.figures.drawing.page import TILE, Grid, convert_to_rgb, enlarge
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import category_colours
-from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
-from mmgen.figures.plots._chosen import encode_start_examples
+from mmgen.figures.plots._base import PlotOptions, accepts, encode_start_examples, select_descriptions
 from mmgen.figures.session import Session
 from mmgen.generation.descriptions import Descriptions, empty_description
 from mmgen.generation.latents import draw_completions, draw_latents

@@ -8,8 +8,7 @@ import torch
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
-from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
-from mmgen.figures.plots._chosen import encode_start_examples
+from mmgen.figures.plots._base import PlotOptions, accepts, encode_start_examples, select_descriptions
 from mmgen.figures.session import Session
 from mmgen.generation.decode import decode_means, drawable_pictures
 from mmgen.generation.encodings import interpolate_with_labels

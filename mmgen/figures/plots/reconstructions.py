@@ -15,8 +15,13 @@ from mmgen.core.seeding import torch_generator
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_table, tile_table
 from mmgen.figures.drawing.words import explain_words, pair_with_distributions
-from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of, explain_compared_words
-from mmgen.figures.plots._chosen import encode_start_examples
+from mmgen.figures.plots._base import (
+    PlotOptions,
+    accepts,
+    dataset_path_of,
+    encode_start_examples,
+    explain_compared_words,
+)
 from mmgen.figures.session import Session
 from mmgen.generation.classifiers import (
     DecodedTexts,

@@ -17,8 +17,7 @@ from mmgen.core.errors import UsageError
 from mmgen.evaluation import LEAST, Code, Factors, chance_information, read_factors, relative_information
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
-from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
-from mmgen.figures.plots._chosen import StartExamples, encode_start_examples
+from mmgen.figures.plots._base import PlotOptions, StartExamples, accepts, dataset_path_of, encode_start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.encodings import (
     Encodings,
