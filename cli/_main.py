@@ -4,7 +4,6 @@ Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted
 """
 
 import ast
-import errno
 import importlib
 import os
 import re
@@ -26,7 +25,7 @@ from mmgen.cli._options import remember_command_line
 from mmgen.cli._parameters import member_package, stage_function
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.commands import source_file_of, stage_class, stage_names
-from mmgen.core.errors import MmgenError, clip, format_unknown_name
+from mmgen.core.errors import MmgenError, advice_of, clip, format_unknown_name
 from mmgen.core.processes import prepare_program
 from mmgen.core.version import __version__
 
@@ -165,23 +164,6 @@ def format_parser_error(error: typer.TyperException) -> str:
     )
 
 
-_SYSTEM_ERROR_ADVICE = {
-    errno.ENOSPC: "free some space",
-    errno.EDQUOT: "free some space",
-    errno.EIO: "check the disk",
-    errno.EROFS: "choose another folder",
-    errno.EACCES: "choose a place that you may use",
-    errno.EPERM: "choose a place that you may use",
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "choose another path",
-    errno.EMFILE: "raise the limit (ulimit -n)",
-    errno.ENFILE: "close other programs",
-    errno.ENOMEM: "close other programs, or ask for less at a time",
-    errno.EAGAIN: "close other programs, or use fewer --workers",
-}
-"""Advice by number of the system's error; any other OSError is a bug of mmgen."""
-
-
 _OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory|invalid buffer size", re.IGNORECASE)
 
 _FIRST_PROCESS_SECONDS = 2.0  # seconds
@@ -207,9 +189,9 @@ def _explain_system_failure(error: Exception) -> str | None:
             return sentence
     if "BrokenProcessPool" in class_names:
         return "a worker process was killed, most likely because memory ran out; use fewer --workers"
-    if isinstance(error, OSError) and error.errno in _SYSTEM_ERROR_ADVICE:
+    if isinstance(error, OSError) and (advice := advice_of(error)):
         fault = f"cannot use {clip(str(error.filename), 300)}" if error.filename is not None else "the system refused"
-        return f"{fault}: {os.strerror(error.errno).lower()}; {_SYSTEM_ERROR_ADVICE[error.errno]}"
+        return f"{fault}: {os.strerror(error.errno or 0).lower()}; {advice}"
     return None
 
 

@@ -9,27 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mmgen.core.errors import ArtifactError, reason_of
+from mmgen.core.errors import ArtifactError, advice_of, reason_of
 from mmgen.core.parsing import MalformedError, read_text
 
 SUMS = "SHA256SUMS"
 """Name of the file of checksums in an exported folder."""
-_ADVICE = {
-    errno.EIO: "check the disk",
-    errno.ENOSPC: "free some space or choose another folder",
-    errno.EDQUOT: "free some space or choose another folder",
-    errno.EFBIG: "choose a folder that takes files of this size",
-    errno.EACCES: "choose a folder that you may write to",
-    errno.EPERM: "choose a folder that you may write to",
-    errno.EROFS: "choose a folder that you may write to",
-    errno.ENOENT: "choose another folder",
-    errno.ENOTDIR: "choose a path in a folder",
-    errno.EISDIR: "choose the name of a file",
-    errno.ELOOP: "choose another folder",
-    errno.EBUSY: "choose another name",
-    errno.EINVAL: "choose another folder",
-    errno.ENAMETOOLONG: "choose a shorter name",
-}
+_OF_PATHS = {errno.ENOENT: "choose another folder", errno.ENOTDIR: "choose a path in a folder"}
 
 _STALE_SECONDS = 24 * 3600
 """A temporary file untouched for this long belongs to a writer that was killed."""
@@ -40,9 +25,8 @@ def make_write_error(final: Path, error: OSError) -> ArtifactError:
     code = error.errno or errno.EIO
     if code == errno.ENOENT and not final.parent.exists():
         return ArtifactError(f"cannot write {final}: there is no folder {final.parent}; make it first")
-    return ArtifactError(
-        f"cannot write {final}: {os.strerror(code).lower()}; {_ADVICE.get(code, 'choose another folder')}"
-    )
+    advice = advice_of(error) or _OF_PATHS.get(code, "choose another folder")
+    return ArtifactError(f"cannot write {final}: {os.strerror(code).lower()}; {advice}")
 
 
 _STRANGE = {
@@ -168,7 +152,7 @@ def atomic_path(final: Path) -> Iterator[Path]:
     except OSError as error:
         # Trouble with a network or with another file that the block happened to read is not ours to explain.
         ours = {None, *map(os.fspath, (temporary, target, target.parent))}
-        if error.errno not in _ADVICE or error.filename not in ours:
+        if not (advice_of(error) or error.errno in _OF_PATHS) or error.filename not in ours:
             raise
         raise make_write_error(Path(final), error) from error
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from mmgen.core.extras import DISTRIBUTION, extra_requirements
-from mmgen.core.memory import available_memory
+from mmgen.core.memory import available_memory, format_bytes
 from mmgen.core.version import __version__
 from mmgen.settings import plugins
 from mmgen.training.precision import resolve_device, resolve_precision
@@ -40,32 +40,27 @@ def _describe_devices() -> list[dict[str, Any]]:
     found = []
     for number in range(torch.cuda.device_count()):
         about = torch.cuda.get_device_properties(number)
-        found.append({"name": about.name, "memory": about.total_memory, "capability": f"{about.major}.{about.minor}"})
+        memory = format_bytes(about.total_memory)
+        found.append({"name": about.name, "memory": memory, "capability": f"{about.major}.{about.minor}"})
     return found
 
 
-def _memory_bytes() -> int | None:
-    with suppress(OSError, ValueError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
 def describe_environment() -> dict[str, Any]:
-    """Return versions, devices and memory (bytes) of this machine as nested values, for a bug report.
+    """Return versions, devices and available memory of this machine as nested values, for a bug report.
 
     Example:
         >>> found = describe_environment()
         >>> found["mmgen"]["version"] == __version__, found["device"]["auto"] in ("cpu", "cuda")
         (True, True)
     """
-    device = resolve_device("auto")
+    device, available = resolve_device("auto"), available_memory()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "mmgen": {"version": __version__, "distribution": plugins.installed_version(DISTRIBUTION)},
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
         "system": {"name": platform.system(), "release": platform.release(), "machine": platform.machine()},
         "processor": {"name": _processor_name(), "cores": cores, "threads of torch": torch.get_num_threads()},
-        "memory": {"bytes": _memory_bytes(), "available": available_memory()},
+        "memory": format_bytes(available) if available is not None else "unknown",
         "torch": {"version": torch.__version__, "cuda": torch.version.cuda or ""},
         "device": {"auto": device.type, "precision": resolve_precision("auto", device), "gpus": _describe_devices()},
         "libraries": _library_versions(),

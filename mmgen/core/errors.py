@@ -5,6 +5,7 @@ The command line prints that sentence and leaves with ``exit_code``; anything el
 """
 
 import difflib
+import errno
 import re
 from collections.abc import Mapping, Sequence
 
@@ -26,6 +27,29 @@ def clip(text: str, limit: int) -> str:
         return text
     tail = max(1, (limit - 5) // 4)
     return f"{text[: limit - 5 - tail]} ... {text[-tail:]}"
+
+
+_ADVICE = {
+    errno.EACCES: "choose a folder that you may write to",
+    errno.EAGAIN: "close other programs, or use fewer --workers",
+    errno.EDQUOT: "free some space, or choose another folder",
+    errno.EFBIG: "choose a folder that takes files of this size",
+    errno.EIO: "check the disk",
+    errno.EISDIR: "choose the name of a file",
+    errno.ELOOP: "choose another path",
+    errno.EMFILE: "raise the limit (ulimit -n)",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENFILE: "close other programs",
+    errno.ENOMEM: "close other programs, or ask for less at a time",
+    errno.ENOSPC: "free some space, or choose another folder",
+    errno.EPERM: "choose a folder that you may write to",
+    errno.EROFS: "choose a folder that you may write to",
+}
+
+
+def advice_of(error: OSError) -> str:
+    """Return what helps against an error of the system, such as "free some space"; "" for what a bug may be."""
+    return _ADVICE.get(error.errno or 0, "")
 
 
 def reason_of(error: BaseException) -> str:

@@ -51,8 +51,6 @@ ENDINGS = (".h5", ".safetensors", ".jsonl", ".png", ".pdf", ".svg", ".html", ".m
 """Endings of the files that a stage may make."""
 REFUSED = {
     "code": "runs a file",
-    "config": "reads settings that nobody has looked at: say each under set",
-    "overwrite": "replaces what is there",
     "scheduler": "names a place that runs code",
     "blender_python": "names a program",
     "log_to": "sends the log elsewhere",
@@ -63,22 +61,6 @@ _REFUSED = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b")
 _BEGINS = r"""(?:^|[=+,:;\s"'\[{(])"""
 _OUTSIDE = re.compile(rf"""{_BEGINS}(?:/|~|[A-Za-z]:/|file:)|(?:{_BEGINS}|/)\.\.(?:$|[/=+,;\s"'\]}})])|\\""")
 """A path that leads out of the folder; a backslash may spell one."""
-
-
-def check_text(value: Any, where: str) -> None:
-    """Refuse text of an experiment file with control characters, which could steer the terminal."""
-    if isinstance(value, str):
-        if strange := [letter for letter in value if not letter.isprintable() and letter != "\n"]:
-            raise UsageError(
-                f"{where} holds the control character {strange[0]!r}; experiment files are plain text, remove it"
-            )
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            check_text(key, where)
-            check_text(inner, f"{where}.{key}")
-    elif isinstance(value, list):
-        for number, inner in enumerate(value, 1):
-            check_text(inner, f"{where}[{number}]")
 
 
 def check_outside_plan(plan: Plan, name: str) -> None:
@@ -143,7 +125,6 @@ def read_plan(name: str) -> Plan:
         unknown = format_unknown_name("table", name, experiment_names(), list_command="mmgen reproduce --help")
         raise UsageError(f"{unknown}, or the path of an experiment file of your own (.toml)")
     values = read_toml(Path(name))
-    check_text(values, name)
     try:
         plan = _make_plan(values, name)
     except UsageError as error:

@@ -15,9 +15,9 @@ from mmgen.core.version import __version__
 def test_it_says_versions_and_extras_and_no_names(run: Callable[..., Any], tmp_path: Path) -> None:
     said = run("env")
     rows = dict(line.split("\t") for line in said.stdout.splitlines())
-    assert rows["mmgen"] == __version__ and rows["torch"].startswith(torch.__version__)
-    assert rows["numpy"] == numpy.__version__ and "cores" in rows and "plug-ins" in rows
-    assert "dask [dask]" in rows and "tensorboard [tensorboard]" in rows
+    assert rows["mmgen.version"] == __version__ and rows["torch.version"] == torch.__version__
+    assert rows["libraries.needed.numpy"] == numpy.__version__ and "processor.cores" in rows and "plug-ins" in rows
+    assert "libraries.dask.dask" in rows and "libraries.tensorboard.tensorboard" in rows
     for private in (str(Path.home()), str(tmp_path), f"/{getpass.getuser()}"):
         assert private not in said.stdout + said.stderr
 
@@ -25,4 +25,4 @@ def test_it_says_versions_and_extras_and_no_names(run: Callable[..., Any], tmp_p
 def test_its_json_holds_the_same(run: Callable[..., Any]) -> None:
     found = json.loads(run("env", "--json").stdout)
     assert found["libraries"]["needed"]["numpy"] == numpy.__version__
-    assert found["device"]["auto"] in ("cpu", "cuda") and found["memory"]["bytes"] > 0
+    assert found["device"]["auto"] in ("cpu", "cuda")
