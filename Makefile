@@ -14,7 +14,7 @@ TESTED := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python
 # In the order of their names: xdist would put files with few tests last, and those take longest, while one core waits.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help install quickstart test test-all lint format types site clean
+.PHONY: help install quickstart test test-slow test-all lint format types site clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -26,6 +26,9 @@ quickstart: $(VENV)/.installed  ## Install into .venv, then go from data to repo
 
 test: $(VENV)/.installed-dev  ## Install into .venv with what testing needs, then run the fast tests
 	$(TESTED) -m pytest $(PARALLEL) $(PYTEST_OPTIONS)
+
+test-slow: $(VENV)/.installed-dev  ## A fourteenth of the slow tests, those of today: in two weeks all
+	$(TESTED) -m pytest $(PARALLEL) -m slow --share $$(($$(date +%s) / 86400 % 14))/14 $(PYTEST_OPTIONS)
 
 test-all: $(VENV)/.installed-dev  ## Every test, the slow ones too
 	$(TESTED) -m pytest $(PARALLEL) -m 'slow or not slow' $(PYTEST_OPTIONS)

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,19 @@ collect_ignore = ["sound", "stranger"]
 _CACHE = tempfile.TemporaryDirectory(prefix="mmgen-cache-")
 os.environ["MMGEN_CACHE"] = _CACHE.name
 os.environ |= {"HF_HOME": _CACHE.name, "HF_HUB_OFFLINE": "1"}  # nor is the network
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", default="0/1", help="K/N: only the tests whose names fall into share K of N")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.callspec.id in marker.args for marker in item.iter_markers("slow_cases")):  # type: ignore[attr-defined]
+            item.add_marker("slow")
+    share, shares = map(int, config.getoption("--share").split("/"))
+    items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % shares == share % shares]
 
 
 Call = Callable[..., tuple[int, str, str]]

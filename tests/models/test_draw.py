@@ -293,7 +293,7 @@ def test_with_the_exact_posterior_every_draw_has_the_exact_likelihood() -> None:
     weights = model.trace(batch, ("image",), 7).log_weight()
     torch.testing.assert_close(weights, exact.expand(7, 6))
     torch.testing.assert_close(
-        Elbo(modalities=("image",), samples=20_000)(model, batch).value, exact, atol=0.05, rtol=0
+        Elbo(modalities=("image",), samples=2_000)(model, batch).value, exact, atol=0.15, rtol=0
     )
 
 
@@ -301,11 +301,11 @@ def test_with_the_exact_posterior_every_draw_has_the_exact_likelihood() -> None:
 def test_importance_sampling_lies_between_the_bound_and_the_exact_likelihood() -> None:
     model, batch, exact = linear_model(widening=1.3)
     torch.manual_seed(0)
-    weights = torch.cat([model.trace(batch, ("image",), 10_000).log_weight() for _ in range(2)])
+    weights = torch.cat([model.trace(batch, ("image",), 1_000).log_weight() for _ in range(2)])
     bound = weights.mean(0)
     several = torch.stack([Iwae(modalities=("image",), samples=20)(model, batch).value for _ in range(100)]).mean(0)
     assert (bound + 0.05 < several).all() and (several < exact).all()
-    torch.testing.assert_close(weights.logsumexp(0) - math.log(len(weights)), exact, atol=0.03, rtol=0)
+    torch.testing.assert_close(weights.logsumexp(0) - math.log(len(weights)), exact, atol=0.1, rtol=0)
 
 
 # Everything around it.
