@@ -316,7 +316,6 @@ def test_vectors_from_a_file_to_a_score(blobs: Path, capsys: pytest.CaptureFixtu
     ("command", "says"),
     [
         (("sample", "m.safetensors", "-o", "s.png"), "expected a file of samples (.h5), since a vector has no picture"),
-        (("show", "m.safetensors", "-o", "s.png"), "vector is a vector, which has no picture"),
         (("show", "blobs.h5", "-o", "s.png"), "has no images, which a contact sheet needs"),
     ],
 )

@@ -126,7 +126,6 @@ LARGE = [
     ["train", "d.h5", "--objective", "elbo", *instead(TINY, "--batch", str(10**10)), "-o", "x.safetensors"],
     ["train-classifier", "d.h5", "--network", "small", "--batch", 10**10, "-o", "x.safetensors"],
     ["sample", "small.safetensors", "-n", 10**9, "-o", "x.h5"],
-    ["show", "small.safetensors", "-n", 10**9, "-o", "x.png"],
     ["eval", "small.safetensors", "--metric", "log-likelihood", "--samples", 2 * 10**9],
     ["eval", "small.safetensors", "--metric", "log-likelihood", "--text-samples", 10**12],
     ["eval", "small.safetensors", "--metric", "correctness", "--draws", 10**12],

@@ -96,7 +96,6 @@ def test_scores_stand_beside_those_before(made: Path) -> None:
 def test_a_report_shows_both(made: Path) -> None:
     program(made, "report", "m-aggregate-gaussian.safetensors", FILE, "--device", "cpu", "-o", "r.html")
     assert "q_agg: fitted to the aggregate, sharpened" in (made / "r.html").read_text(encoding="utf-8")
-    program(made, "show", FILE, "-o", "show.png")
     program(made, "plot", "interpolation", FILE, "--device", "cpu", "-o", "p.png")
 
 

@@ -150,8 +150,8 @@ def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
     assert exit_code("sample", world / "flat.safetensors", "--dataset-row", 4) == 0
     out, err = capfd.readouterr()
     assert out.startswith("data.h5 row 4\t") and out.count("\n") == 1 and err == ""
-    assert exit_code("show", aggregate, "--json", "-o", tmp_path / "sheet.png") == 0
-    assert json.loads(capfd.readouterr().out)["kind"] == "aggregate" and (tmp_path / "sheet.png").exists()
+    assert exit_code("show", tmp_path / "s.h5", "--json", "-o", tmp_path / "sheet.png") == 0
+    assert json.loads(capfd.readouterr().out)["kind"] == "samples" and (tmp_path / "sheet.png").exists()
     assert exit_code("report", world / "flat-true.safetensors", world / "scores.jsonl", "-o", tmp_path / "r.html") == 0
     out, err = capfd.readouterr()
     assert out == f"{tmp_path / 'r.html'}\n" and (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")

@@ -22,7 +22,6 @@ from mmgen.figures.drawing.planes import (
     aggregate_density,
     draw_posterior_contours,
     normalise_density,
-    share_outside,
 )
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of, select_descriptions
 from mmgen.figures.session import Session
@@ -121,19 +120,6 @@ def _fit_plane(encodings: list[_Encodings]) -> Plane:
     return Plane(reach=max([3.0, *outermost]), cells=_CELLS)
 
 
-def _share_without_images(concepts: list[ConceptDensities]) -> str:
-    """Format for a caption the share of each posterior's mass at z where hardly any matching image is encoded."""
-    shares: dict[str, list[float]] = {}
-    for concept in concepts:
-        if concept.aggregate is not None:
-            for name, density in {"the true posterior": concept.true, **concept.fitted}.items():
-                shares.setdefault(name, []).append(100 * share_outside(density, concept.aggregate))
-    if not shares:
-        return ""
-    listed = "; ".join(f"{name} {np.mean(each):.0f} %" for name, each in shares.items())
-    return f" In holes, outside the smallest region that holds 95 % of the aggregate, lies: {listed}."
-
-
 def draw_contour_pictures(session: Session, descriptions: Descriptions | None = None) -> list[Picture]:
     """Draw contours of true, aggregated and fitted posteriors (CK Fig. 1); [] if z has not two dimensions.
 
@@ -161,7 +147,7 @@ def draw_contour_pictures(session: Session, descriptions: Descriptions | None = 
     caption = (
         f"Dashed: true posterior, proportional to p(y|z) p(z), normalised on {_CELLS} x {_CELLS} points. Filled: the "
         f"aggregate of the posteriors of {counts} training images with these words. Solid: fitted posteriors. Dark and "
-        f"pale, thick and thin hold 50 % and 90 %.{_share_without_images(found)}"
+        f"pale, thick and thin hold 50 % and 90 %. Holes: outside the smallest region that holds 95 % of the aggregate."
     )
     figure = draw_posterior_contours(found, plane)
     return [Picture("Posteriors of descriptions in the latent plane", caption, figure)]

@@ -1,7 +1,7 @@
 """Tables of scores on a report's page, with published numbers of the same data."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -120,7 +120,12 @@ def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]], na
         counts = " or ".join(map(str, seeds))
         footnotes.insert(0, f"Rows of {counts} seeds: mean ± standard deviation; of a single run ± its standard error.")
     last = [group.runs[-1] for *_, group in groups]
-    bounds = [row for row in (_judge_row(last, columns), _real_row(last, columns), _chance_row(last, columns)) if row]
+    pools = sorted({pool for score in last if isinstance(pool := score.details.get("pool"), int)})
+    among = f"among {' or '.join(f'{pool:,}' for pool in pools)}" if pools else ""
+    held_out, real = "held-out pictures of the dataset", "held-out pictures in place of drawn ones"
+    bounds = _bound_row("judge on real pictures", held_out, last, columns, _judge_on_real_pictures)
+    bounds += _bound_row("real pictures", real, last, columns, _score_of_real_pictures)
+    bounds += _bound_row("chance", among, last, columns, _score_of_chance)
     twins = Counter(row.title for row in table.rows)
     titles = {id(row): f"{row.title} ({row.name})" if twins[row.title] > 1 else row.title for row in table.rows}
     by_attribute = _attribute_table([(titles[id(row)], column.heading, group) for row, column, group in groups])
@@ -216,37 +221,30 @@ def _attribute_table(groups: Sequence[tuple[str, str, RunGroup]]) -> AttributeTa
     return AttributeTable(attributes, rows)
 
 
-def _judge_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
-    """Make the row of the classifier's accuracy on real pictures, which bounds the scores; None if unknown."""
+def _bound_row(
+    name: str, label: str, scores: Sequence[Score], columns: Sequence[Column], of: Callable[[Score], Number | None]
+) -> list[Row]:
+    """Make the row of what bounds the scores, such as those of real pictures; [] where none says it."""
     cells: list[Number | None] = [None] * len(columns)
     for score in scores:
-        if score.by_attribute and score.real_accuracy is not None and "ceiling" not in score.details:
-            cells[columns.index(Column.from_score(score))] = Number(score.real_accuracy)
-    return Row("held-out pictures of the dataset", "judge on real pictures", cells) if any(cells) else None
-
-
-def _real_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
-    """Make the row of the scores of held-out real pictures in place of drawn ones; None if unknown."""
-    cells: list[Number | None] = [None] * len(columns)
-    for score in scores:
-        value, error = (score.details.get(key) for key in ("ceiling", "ceiling_stderr"))
-        if isinstance(value, int | float):
-            number = Number(float(value), error if isinstance(error, float) else None)
+        if (number := of(score)) is not None:
             cells[columns.index(Column.from_score(score))] = number
-    return Row("held-out pictures in place of drawn ones", "real pictures", cells) if any(cells) else None
+    return [Row(label, name, cells)] if any(cells) else []
 
 
-def _chance_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
-    """Make the row of the scores that chance would reach; None if unknown."""
-    cells: list[Number | None] = [None] * len(columns)
-    pools = set()
-    for score in scores:
-        value = score.details.get("chance")
-        if isinstance(value, int | float):
-            cells[columns.index(Column.from_score(score))] = Number(value)
-            pools.add(score.details.get("pool"))
-    among = " or ".join(f"{pool:,}" for pool in sorted(pool for pool in pools if isinstance(pool, int)))
-    return Row(f"among {among}" if among else "", "chance", cells) if any(cells) else None
+def _judge_on_real_pictures(score: Score) -> Number | None:
+    measured = score.by_attribute and score.real_accuracy is not None and "ceiling" not in score.details
+    return Number(score.real_accuracy) if measured and score.real_accuracy is not None else None
+
+
+def _score_of_real_pictures(score: Score) -> Number | None:
+    value, error = (score.details.get(key) for key in ("ceiling", "ceiling_stderr"))
+    return Number(float(value), error if isinstance(error, float) else None) if isinstance(value, int | float) else None
+
+
+def _score_of_chance(score: Score) -> Number | None:
+    value = score.details.get("chance")
+    return Number(value) if isinstance(value, int | float) else None
 
 
 def _explain_conditions(conditions: Conditions, headings: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.artifacts import Dataset, find_parent, read_header
-from mmgen.artifacts.header import KINDS
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
@@ -17,13 +16,10 @@ from mmgen.figures.drawing.page import SENTENCE_TILE, TILE, Grid
 from mmgen.figures.drawing.samples import explain_red_frames
 from mmgen.figures.drawing.tables import image_grid, strip_blocks
 from mmgen.generation.classifiers import classify_images, format_mismatches, has_mismatch
-from mmgen.generation.concepts import choose_concepts
-from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
-from mmgen.generation.draws import convert_draws_to_pictures, draw
 from mmgen.generation.examples import read_pictures
 
 if TYPE_CHECKING:
-    from mmgen.generation import TrainedModel
+    pass
 
 
 def _read_main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
@@ -119,60 +115,12 @@ def _draw_classifier_mistakes(path: Path, count: int, seed: int) -> Grid:
     )
 
 
-def _draw_model(path: Path, count: int, seed: int) -> Grid:
-    from mmgen.generation import load
-    from mmgen.generation.decode import drawable_pictures
-
-    loaded = load(path)
-    posterior = loaded.posteriors.default
-    with Dataset.open(loaded.dataset_path()) as data:
-        described = _choose_descriptions(loaded, data, posterior, count, seed)
-    targets = drawable_pictures(loaded)
-    captions = None
-    if described is None:  # nothing is given: each image comes with the text of the same z, if there is any
-        drawn = draw(loaded, empty_description(loaded), count, posterior=posterior, seed=seed, targets=targets)
-        drawn = convert_draws_to_pictures(loaded, drawn)
-        if drawn.words is not None and loaded.text is not None:
-            captions = [format_caption(tokens, loaded.text) for tokens in drawn.words[0]]
-        pictures = {name: images[0] for name, images in drawn.pictures().items()}
-        what = f"{count} images"
-        what += ", under each the text drawn with it" if captions else ""
-    else:
-        drawn = draw(loaded, described, 1, posterior=posterior, seed=seed, targets=targets)
-        drawn = convert_draws_to_pictures(loaded, drawn)
-        captions = described.format_short_texts(loaded)
-        pictures = {name: images[:, 0] for name, images in drawn.pictures().items()}
-        what = f"One image for each of {len(described)} descriptions"
-    if len(pictures) > 1:
-        what = f"{len(next(iter(pictures.values())))} draws of z, each with all kinds of pictures"
-        what += ", and the text drawn with them" if captions and described is None else ""
-    title = f"{path.name}: {loaded.posteriors[posterior].named.title}"
-    tile = SENTENCE_TILE if loaded.text is not None and captions else TILE
-    return _draw_examples(
-        pictures, captions, title=title, note=f"{what}, seed {seed}. {explain_red_frames(None)}", tile=tile
-    )
-
-
-def _choose_descriptions(
-    loaded: "TrainedModel", data: Dataset, posterior: str, count: int, seed: int
-) -> Descriptions | None:
-    """Choose varied descriptions that a posterior reads; None if it reads none."""
-    if not loaded.reads(posterior):
-        return None
-    if loaded.description_kind == "text" and loaded.text is not None:
-        tokens = np.unique(data.read_text(loaded.text.name, np.arange(min(data.size, 4096))), axis=0)
-        return complete_descriptions(loaded, tokens=numpy_generator(seed, "captions").permutation(tokens)[:count])
-    if loaded.attributes is None:
-        return None
-    return complete_descriptions(loaded, choose_concepts(data.read_attributes(loaded.attributes.name), count, seed))
-
-
 def draw_contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
-    """Draw a contact sheet: images that a file holds, or that its model draws.
+    """Draw a contact sheet of the images that a file holds, or that a classifier reads.
 
     Args:
-        path: A dataset (random examples), samples (the first ones), a model or fitted posterior (an image for each of
-            various descriptions), or a classifier (test images, framed red if it misreads them).
+        path: A dataset (random examples), samples (the first ones), or a classifier (test images, framed red if it
+            misreads them).
         count: Largest number of images.
         seed: Seed of the choice.
 
@@ -186,9 +134,9 @@ def draw_contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
         return _draw_samples(path, count)
     if kind == "classifier":
         return _draw_classifier_mistakes(path, count, seed)
-    if kind in ("model", "aggregate", "sharpener"):
-        return _draw_model(path, count, seed)
+    way = (
+        f"draw some with mmgen sample {path}" if kind in ("model", "aggregate", "sharpener") else "choose another file"
+    )
     raise UsageError(
-        f"{path} is of kind {kind}, which holds no images, expected a file of kind "
-        f"{', '.join(k for k in KINDS if k not in ('latents', 'training-state'))}; choose another file"
+        f"{path} is of kind {kind}, which holds no images, expected a dataset, samples or a classifier; {way}"
     )
