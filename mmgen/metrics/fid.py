@@ -117,7 +117,7 @@ def _make_projection(
 
 def _average_distance(comparison: PictureComparison, pairs: list[tuple[Doubles, Doubles]]) -> _Estimate:
     """Average the Fréchet distances of several pairs of picture sets, and extrapolate to infinitely many pictures."""
-    wholes, limits = [], []
+    wholes, limits, counts = [], [], set()
     for first, second in pairs:
         whole = _frechet_distance(comparison, first, second)
         parts = [
@@ -125,7 +125,8 @@ def _average_distance(comparison: PictureComparison, pairs: list[tuple[Doubles, 
         ]
         wholes.append(whole.distance_without)
         limits.append(extrapolate_distance(whole, parts))
-    groups = whole.groups
+        counts.add(whole.groups)
+    (groups,) = counts  # all pairs are of the same descriptions
 
     def average(functions: list[Callable[[int | None], float]]) -> Callable[[int | None], float]:
         return lambda left_out: float(np.mean([function(left_out) for function in functions]))

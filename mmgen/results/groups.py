@@ -246,30 +246,16 @@ def paired_difference(before: Score, after: Score) -> tuple[float, float] | None
     if (one.weights, one.clusters) != (other.weights, other.clusters):
         return None
     weights, clusters = one.weights or [1.0] * len(one.values), one.clusters or list(range(len(one.values)))
-    if not all(map(math.isfinite, (*one.values, *other.values, *weights))) or not (total := math.fsum(weights)) > 0:
+    if not all(map(math.isfinite, (*one.values, *other.values, *weights))) or not math.fsum(weights) > 0:
         return None
     if not len(weights) == len(clusters) == len(one.values) or len(set(clusters)) < 2:
-        return None
-
-    def mean(numbers: Sequence[float]) -> float:
-        return math.fsum(w * number for w, number in zip(weights, numbers, strict=True)) / total
-
-    if not (
-        _equals_up_to_rounding(mean(one.values), before.value)
-        and _equals_up_to_rounding(mean(other.values), after.value)
-    ):
         return None
     differences = [b - a for a, b in zip(one.values, other.values, strict=True)]
     # The ratio estimator's variance, as of the scores themselves; with equal weights the usual sd / sqrt(n).
     error = clustered_error(differences, clusters, weights)
     if not _paired_standard_deviation(list(zip(one.values, other.values, strict=True))):
         error = 0.0
-    return mean(differences), math.hypot(error, one.shared_stderr, other.shared_stderr)
-
-
-def _equals_up_to_rounding(mean: float, value: float) -> bool:
-    """Return whether a mean of example values equals a score, up to the rounding of such values in files."""
-    return math.isclose(mean, value, rel_tol=1e-4, abs_tol=0.006)
+    return other.mean - one.mean, math.hypot(error, one.shared_stderr, other.shared_stderr)
 
 
 def is_best(cell: RunGroup | None, rivals: Sequence[RunGroup | None]) -> bool:

@@ -62,6 +62,19 @@ class ExampleValues:
         return cls([round(float(value), _DIGITS) for value in values], chosen, shared_stderr=shared_stderr)
 
     @property
+    def mean(self) -> float:
+        """The weighted mean of the values, which is the score up to the rounding of files."""
+        weights = [1.0] * len(self.values) if self.weights is None else self.weights
+        return math.fsum(w * value for w, value in zip(weights, self.values, strict=True)) / math.fsum(weights)
+
+    def is_mean(self, value: float) -> bool:
+        """Return whether a score is the mean of these values, up to the rounding of files; values may be missing."""
+        try:
+            return not math.isfinite(self.mean) or math.isclose(self.mean, value, rel_tol=1e-4, abs_tol=0.006)
+        except (ValueError, ZeroDivisionError):  # other numbers of weights, or weights that add up to 0
+            return False
+
+    @property
     def units(self) -> int:
         """Number of independent units behind the values: of clusters, or of values if there are no clusters."""
         return len(self.values) if self.clusters is None else len({*self.clusters})
@@ -279,6 +292,8 @@ def _parse_score(path: Path, number: int, line: str) -> Score:
         ) from None
     if score.judge_accuracy and "mean" not in score.judge_accuracy:
         raise ArtifactError(f"{path}: line {number} has a judge_accuracy without mean, {expected}")
+    if score.points is not None and not score.points.is_mean(score.value):
+        raise ArtifactError(f"{path}: line {number} has points whose mean is not its value, {expected}")
     if score.run and not all(key in score.run for key in _RUN):
         raise ArtifactError(f"{path}: line {number} has a run without {', '.join(_RUN)}, {expected}")
     return score

@@ -91,7 +91,7 @@ def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weight
 def add_clustered_error(score: Score, clusters: NDArray[np.int64] | None) -> Score:
     """Return a copy of a score whose standard error treats the values of a cluster, such as a picture, as dependent.
 
-    The score stays the same if each point is its own cluster, or if the score is no mean of its points.
+    The score stays the same if each point is its own cluster.
 
     Args:
         score: The score, with ``points``.
@@ -102,9 +102,7 @@ def add_clustered_error(score: Score, clusters: NDArray[np.int64] | None) -> Sco
     values = score.points.values
     _, numbered = np.unique(clusters, return_inverse=True)
     points = replace(score.points, clusters=numbered.reshape(-1).tolist())
-    if points.units == len(values) or not math.isclose(
-        float(np.mean(values)), score.value, rel_tol=1e-4, abs_tol=0.006
-    ):
+    if points.units == len(values):
         return score
     spread = math.hypot(clustered_error(values, numbered), points.shared_stderr)
     error: float | None = spread if math.isfinite(spread) else None

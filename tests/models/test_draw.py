@@ -292,9 +292,7 @@ def test_with_the_exact_posterior_every_draw_has_the_exact_likelihood() -> None:
     model, batch, exact = linear_model()
     weights = model.trace(batch, ("image",), 7).log_weight()
     torch.testing.assert_close(weights, exact.expand(7, 6))
-    torch.testing.assert_close(
-        Elbo(modalities=("image",), samples=2_000)(model, batch).value, exact, atol=0.15, rtol=0
-    )
+    torch.testing.assert_close(Elbo(modalities=("image",), samples=2_000)(model, batch).value, exact, atol=0.15, rtol=0)
 
 
 @torch.no_grad()

@@ -68,7 +68,6 @@ def test_scores_change_only_where_points_share_a_picture() -> None:
     plain = score(values)
     assert add_clustered_error(plain, None) is plain and add_clustered_error(plain, alone) is plain
     assert add_clustered_error(plain, np.array([0, 0, 1])) is plain, "not of these points"
-    assert add_clustered_error(replace(plain, value=9.0), shared).stderr == 0.1, "no mean of them"
     found = add_clustered_error(plain, shared)
     assert (found.stderr, found.points.clusters, found.points.units) == (1.0, [1, 1, 0, 0], 2)
     bits = add_clustered_error(replace(plain, details={"bits_per_pixel_stderr": 0.2}), shared)

@@ -118,15 +118,6 @@ def test_runs_of_other_seeds_all_count() -> None:
     assert (found.low, found.high) == (pytest.approx(interval.low), pytest.approx(interval.high))
 
 
-def test_a_median_is_not_paired_over_ranks() -> None:
-    """Median 1 and 2, though the mean of b - a is -38.8."""
-    a = score("a", 0, 1.0, values=[1.0, 1.0, 1.0, 1.0, 200.0], unit="ranks", better="lower")
-    b = score("b", 0, 2.0, values=[2.0] * 5, unit="ranks", better="lower")
-    assert paired_difference(a, b) is None
-    found = contrast(group_runs([b]), group_runs([a]))
-    assert (found.value, found.over) == (1.0, "examples")
-
-
 def test_what_was_not_finite_is_not_paired() -> None:
     a = score("a", 0, 20.0, values=[10.0, 30.0])
     b = replace(a, points=ExampleValues([10.0, math.nan]))

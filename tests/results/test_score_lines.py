@@ -31,6 +31,19 @@ def test_a_number_is_no_yes_and_counts_are_at_least_0(name: str, value: Any, tmp
         read_scores(path)
 
 
+@pytest.mark.parametrize(
+    "points",
+    [{"values": [40.0, 50.0]}, {"values": [40.0, 60.0], "weights": [1.0]}, {"values": [50.0], "weights": [0.0]}],
+)
+def test_points_have_the_mean_that_the_line_says(points: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text(json.dumps({**LINE, "points": {"values": [40.0, 60.0]}}))
+    assert read_scores(path)[0].points is not None
+    path.write_text(json.dumps({**LINE, "points": points}))
+    with pytest.raises(ArtifactError, match="line 1 has points whose mean is not its value"):
+        read_scores(path)
+
+
 def test_an_artifact_is_called_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     path.write_bytes((1000).to_bytes(8, "little") + b'{"__metadata__":{}}\xb0')
