@@ -47,10 +47,10 @@ class Command(TyperCommand):
             raise UsageError(f"{name} is given {count} times, expected once; leave one out")
 
 
-def build_command(name: str, function: Callable[..., Any], command_class: type[Command] = Command) -> Any:
+def build_command(name: str, function: Callable[..., Any]) -> Any:
     """Build the command ``name`` that calls ``function``, with an option for each of its parameters and ``--code``."""
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    single.command(name=name, cls=command_class)(_add_code_option(function))
+    single.command(name=name, cls=Command)(_add_code_option(function))
     loaded: Any = typer.main.get_command(single)
     parameters: list[Any] = loaded.params
     for parameter in parameters:

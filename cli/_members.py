@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mmgen.cli._commands import Command, build_command, escape_markup, hide_switch_types
+from mmgen.cli._commands import build_command, escape_markup, hide_switch_types
 from mmgen.cli._parameters import FieldOption, build_field_option
 from mmgen.commands import StageField
 from mmgen.core.errors import MmgenError, UsageError
@@ -122,31 +122,9 @@ class MemberCommands(TyperGroup):
         parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (first, *own_parameters, *shared)]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
         run.__annotations__ = {one.name: one.annotation for one in parameters}
-        command: MemberCommand = build_command(str(self.name), run, MemberCommand)
-        command.member, command.registry = name, self.registry
+        command = build_command(str(self.name), run)
         command.help = f"{self.help}\n\n{self.registry.describe(name)}."
         return escape_markup(command)
-
-
-class MemberCommand(Command):
-    """Command of one member; refuses an option of other members, and names those that have it."""
-
-    member: str
-    registry: Registry[Any]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except typer.TyperException as error:
-            option = getattr(error, "option_name", None)
-            if not isinstance(option, str) or option in _option_names(self.params):
-                raise
-            members = _members_with_option(self.registry, option)
-            if not members:
-                raise
-            raise UsageError(
-                f"{self.member} has no {option}, which is for {', '.join(members)}; leave it out"
-            ) from None
 
 
 def all_parameters(command: Any) -> list[Any]:
@@ -201,16 +179,6 @@ def _check_single_switch(typed: Mapping[str, tuple[str, Any]]) -> None:
 def _option_names(parameters: Sequence[Any]) -> frozenset[str]:
     """Return the option names of typer's parameters."""
     return frozenset(name for one in parameters for name in (*one.opts, *one.secondary_opts))
-
-
-def _members_with_option(registry: Registry[Any], option: str) -> list[str]:
-    """Return the names of the members that have an option of this name."""
-    options_by_member = {name: build_options(member, name) for name, member in registry.import_all().items()}
-    return [
-        name
-        for name, options in options_by_member.items()
-        if any(one.name == option and one.is_shown for one in options)
-    ]
 
 
 def build_options(schema: Any, panel: str, reserved: frozenset[str] = frozenset()) -> list[FieldOption]:

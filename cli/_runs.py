@@ -21,7 +21,7 @@ from mmgen.artifacts.files import leads_out_of_folder
 from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._stages import hold_lock, run_command
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError
-from mmgen.core.processes import check_open_files, choose_process_count
+from mmgen.core.processes import choose_process_count
 from mmgen.experiments import Stage
 
 RUN_NAME = "the reproduction"
@@ -242,10 +242,9 @@ class _LocalRunner(StageRunner):
     def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, run_name: str, verbose: bool = True) -> None:
         super().__init__(stages, folder)
         self.run_name, self.verbose = run_name, verbose
-        self.jobs = max(1, min(choose_process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages)))
+        self.jobs = max(1, min(choose_process_count(jobs, joblib.cpu_count()), len(stages)))
         self.environment: dict[str, str] = {}
         if self.jobs > 1:
-            check_open_files(self.jobs, "--jobs")
             share = str(max(1, joblib.cpu_count() // self.jobs))
             self.environment = {name: os.environ.get(name) or share for name in (_THREADS, _WORKERS)}
         if self.jobs > 1 or not verbose:

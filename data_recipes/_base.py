@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import MmgenError
 from mmgen.core.memory import check_memory
-from mmgen.core.processes import check_open_files, choose_process_count, prepare_worker, safe_import_path
+from mmgen.core.processes import choose_process_count, prepare_worker, safe_import_path
 from mmgen.core.progress import Work
 from mmgen.settings.config import Settings
 from mmgen.settings.plugins import CODE_VARIABLE, run_code_files
@@ -103,7 +103,6 @@ def map_in_order(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], w
         workers: Number of processes, at most one for each call and a few for each core; or a Dask scheduler's address.
 
     Raises:
-        UsageError: The number is too large, or the system does not allow so many.
         MmgenError: A process was killed.
     """
     if isinstance(workers, str):
@@ -117,8 +116,6 @@ def map_in_order(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], w
     count = choose_process_count(workers, joblib.cpu_count())
     first = list(islice(remaining, count))  # no more processes than there are calls
     count = max(1, len(first))
-    if count > 1:
-        check_open_files(count)
     owner = (os.getpid(), threading.current_thread() is threading.main_thread())
     code = os.environ.get(CODE_VARIABLE, "")  # other files of code need other workers
     # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.

@@ -144,10 +144,6 @@ class MakeData(Stage["Dataset"]):
         from mmgen.settings.config import validate
 
         settings = _apply_switches(self._recipe_class, self.settings or {})
-        for name in settings.keys() - self._recipe_class.model_fields.keys():
-            recipes = registry_of("recipe").import_all().items()
-            if others := [other for other, schema in recipes if name in schema.model_fields]:
-                raise UsageError(f"{self.recipe} has no setting {name}, which is for {', '.join(others)}; leave it out")
         return validate(self._recipe_class, settings)
 
     @property

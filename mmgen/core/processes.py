@@ -5,7 +5,6 @@ folder on its import path, and none outlives its parent.
 """
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import Any
 
-from mmgen.core.errors import MmgenError, UsageError
+from mmgen.core.errors import MmgenError
 
 MOST = 1000
 """Largest number of processes."""
@@ -29,7 +28,6 @@ A_CORE = 4
 """Most processes for each core."""
 
 _LOOK_EVERY = 0.25  # seconds, whether the owner is there
-_FILES, _FILES_EACH = 50, 10  # that may be open at once: those of a command, and those for each process that it starts
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _is_program = False
 _HOME = str(Path(__file__).resolve().parents[2])
@@ -175,40 +173,9 @@ def end_with_parent(owner: int, by_kernel: bool = True) -> None:
     threading.Thread(target=wait_for_owner, name="watch-owner", daemon=True).start()
 
 
-def choose_process_count(requested: int | None, cores: int, option: str = "--workers") -> int:
-    """Return the number of worker processes: ``requested`` if it is allowed, by default one per core.
-
-    Raises:
-        UsageError: No such number can be asked for.
-    """
-    if requested is None:
-        return cores
-    if isinstance(requested, bool) or not isinstance(requested, int) or not 1 <= requested <= MOST:
-        raise UsageError(
-            f"{option} got {str(requested)[:40]}, expected a number of processes, from 1 to {MOST}; this machine has "
-            f"{cores} core{'s' * (cores != 1)}"
-        )
-    return min(requested, A_CORE * cores)
-
-
-def check_open_files(processes: int, option: str = "--workers") -> None:
-    """Raise the shell's limit of open files for ``processes`` workers; refuse more than it allows.
-
-    Raises:
-        UsageError: The limit is too low.
-    """
-    needed = _FILES + _FILES_EACH * processes
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    if hard == resource.RLIM_INFINITY or hard >= needed:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-            return
-    raise UsageError(
-        f"{processes} processes of {option} need about {needed} open files, and this shell allows {soft}; raise that "
-        f"(ulimit -n {needed}), or use fewer {option}"
-    )
+def choose_process_count(requested: int | None, cores: int) -> int:
+    """Return the number of worker processes: ``requested``, at most four a core, by default one per core."""
+    return cores if requested is None else min(requested, A_CORE * cores)
 
 
 _REPEAT = (

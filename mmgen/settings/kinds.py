@@ -26,8 +26,11 @@ class Range:
     most: float | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        schema = handler(source)
+        number = schema["schema"] if schema["type"] == "nullable" else schema  # of a number or None
         bounds = {"ge": self.least, "le": self.most}
-        return {**handler(source), **{name: bound for name, bound in bounds.items() if bound is not None}}
+        number.update({name: bound for name, bound in bounds.items() if bound is not None})
+        return schema
 
 
 @dataclass(frozen=True)

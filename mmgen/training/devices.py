@@ -16,7 +16,7 @@ import joblib
 import torch
 
 from mmgen.core.errors import UsageError
-from mmgen.core.processes import A_CORE, OWNER, check_open_files, end_with_parent, is_program, start_mmgen
+from mmgen.core.processes import A_CORE, OWNER, end_with_parent, is_program, start_mmgen
 from mmgen.training.precision import resolve_device, resolve_precision
 from mmgen.training.settings import TrainingSettings
 
@@ -173,7 +173,6 @@ def _check_devices(settings: TrainingSettings, device_type: str) -> None:
             f"--devices got {settings.devices} and --batch {settings.batch}, expected an example at least for each "
             "device; use fewer devices or a larger batch"
         )
-    check_open_files(settings.devices, "--devices")
 
 
 def _start_other_processes(fabric: "Fabric", devices: int) -> None:

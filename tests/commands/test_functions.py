@@ -184,6 +184,12 @@ def test_switches_are_true_or_false_and_given_once(settings: dict[str, Any], sai
         mmgen.make_data("mnist", tmp_path / "d.h5", **settings)
 
 
+@pytest.mark.parametrize("workers", [0, -1, 1001, True, "2", 1.5])
+def test_a_number_of_processes_that_cannot_be_meant_is_refused(workers: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^workers got "):
+        mmgen.make_data("mnist", tmp_path / "d.h5", workers=workers)
+
+
 def test_switches_stand_for_their_fields() -> None:
     schema = registry_of("mmgen.data_recipes").get("mnist")
     said = [{}, {"grey": True}, {"grey": False}, {"dynamic": True}, {"binarise": False}, {"binarise": "dynamic"}]
