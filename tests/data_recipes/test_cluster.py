@@ -75,6 +75,7 @@ def content(path: Path) -> str:
         return dataset.header.content_id
 
 
+@pytest.mark.slow
 def test_a_cluster_makes_the_same_two_objects(cluster, tmp_path):
     settings = ["--number", 60, "--size", 16, "--samples", 1, "--seed", 3]
     done = run("two-objects", *settings, "--scheduler", cluster.address, "-o", "far.h5", cwd=tmp_path)

@@ -162,7 +162,11 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 @needs_proc
 @pytest.mark.parametrize(
     ("recipe", "after"),
-    [pytest.param("mnist-a", 0.0, marks=pytest.mark.slow), ("mnist-a", 1.0), ("two-objects", 1.5)],
+    [
+        pytest.param("mnist-a", 0.0, marks=pytest.mark.slow),
+        ("mnist-a", 1.0),
+        pytest.param("two-objects", 1.5, marks=pytest.mark.slow),
+    ],
 )
 def test_ctrl_c_ends_with_130_and_leaves_nothing(small_mnist, tmp_path, recipe, after):
     running = _Running(small_mnist, tmp_path, after, recipe)

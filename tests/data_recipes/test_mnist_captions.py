@@ -133,6 +133,7 @@ def test_held_out_digits_are_never_seen_in_training_and_always_in_heldout(seed, 
         assert shown == {(n, k) for n, row in enumerate(held_out) for k, each in enumerate(row) if each < 10}
 
 
+@pytest.mark.slow
 def test_held_out_pairs_are_uniform_among_the_excluded_ones(tmp_path):
     with make(tmp_path / "d.h5", number=40_000, size=16) as dataset:
         held_out = held_out_digits(dataset)

@@ -135,6 +135,7 @@ def test_nothing_given_and_too_much_given_say_what_to_do(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not (SMALL / "images_background_small1.zip").is_file(), reason=f"needs the small zips in {SMALL}")
+@pytest.mark.slow
 def test_the_small_sets_as_published() -> None:
     """4,840 distinct drawings of eight alphabets: Greek and Latin are in both zips."""
     characters = read_characters(SMALL)
