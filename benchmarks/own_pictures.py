@@ -2,7 +2,7 @@
 
     python benchmarks/own_pictures.py [--number N] [--side PIXELS] [--workers N] [--format png|jpeg]
 
-Draws the pictures first. Prints seconds, pictures per second (each is read twice: once to look, once to write), the
+Draws the pictures first. Prints seconds, pictures per second (each is read and decoded once), the
 largest sum of resident memory of all processes, the file's size and its content id. Linux only.
 """
 
