@@ -3,8 +3,7 @@
 Importing this package, reading a header and opening a dataset never import torch; only checkpoints do.
 """
 
-from mmgen.artifacts.checkpoint import read_checkpoint, write_checkpoint
-from mmgen.artifacts.containers import read_header, require_kind
+from mmgen.artifacts.containers import read_checkpoint, read_header, require_kind, write_checkpoint
 from mmgen.artifacts.dataset import PARTS, Dataset
 from mmgen.artifacts.dataset_writer import DatasetWriter
 from mmgen.artifacts.elements import FactorInfo

@@ -4,8 +4,7 @@ import math
 from pathlib import Path
 
 from mmgen.artifacts.bundle import read_array_shapes
-from mmgen.artifacts.checkpoint import verify_checkpoint
-from mmgen.artifacts.containers import read_header
+from mmgen.artifacts.containers import read_header, verify_checkpoint
 from mmgen.artifacts.content_id import file_stamp, record_verified, was_verified
 from mmgen.artifacts.dataset import Dataset
 from mmgen.artifacts.latents import read_latents

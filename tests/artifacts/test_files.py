@@ -213,7 +213,7 @@ def _write_zeros(path: Path) -> None:
 
 
 def test_an_interrupt_while_hdf5_writes_comes_out(tmp_path, monkeypatch):
-    from mmgen.artifacts import sink
+    from mmgen.artifacts import hdf5 as sink
 
     real, calls = os.write, []
 

@@ -1,6 +1,5 @@
 """What a shell offers after Tab: names of everything that can be named, without the libraries that take seconds."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,19 +10,16 @@ from mmgen import data_recipes, metrics, objectives
 from mmgen.cli._main import command_names
 from mmgen.figures import plots
 from mmgen.settings import presets
+from tests.program import within
 
 
-def offered(line: str) -> list[str]:
+def offered(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What Bash is offered at the end of a line."""
     words = line.split()
-    code = "import sys; sys.argv[0] = 'mmgen'; from mmgen.cli._main import main; main()"
-    place = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) if line.endswith(" ") else len(words) - 1)}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "_MMGEN_COMPLETE": "complete_bash", **place},
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    return done.stdout.split()
+    monkeypatch.setenv("_MMGEN_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) if line.endswith(" ") else len(words) - 1))
+    return within(folder).stdout.split()
 
 
 @pytest.mark.parametrize(
@@ -45,8 +41,8 @@ def offered(line: str) -> list[str]:
         ("mmgen fit-aggregate m.safetensors --given ", ["attributes", "text", "nothing"]),
     ],
 )
-def test_names_are_offered(line: str, expected: list[str]) -> None:
-    assert offered(line) == expected
+def test_names_are_offered(line: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert offered(line, tmp_path, monkeypatch) == expected
 
 
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:

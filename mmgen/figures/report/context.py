@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts.checkpoint import verify_checkpoint
+from mmgen.artifacts.containers import verify_checkpoint
 from mmgen.artifacts.contents import format_training
 from mmgen.artifacts.lineage import outline_lineage
 from mmgen.classifier import held_out_accuracy
