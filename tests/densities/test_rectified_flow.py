@@ -148,6 +148,7 @@ def fitted(name: str, steps: int, **settings: object) -> mmgen.densities.Density
     return density.eval()
 
 
+@pytest.mark.slow
 def test_a_trained_flow_has_the_density_of_its_data_as_realnvp_has() -> None:
     context, u = batches(2_000, torch.Generator().manual_seed(9))
     exact = float(torch.distributions.Normal(0.0, 0.25).entropy()) * 2 + math.log(2)  # clusters barely overlap

@@ -42,6 +42,7 @@ def test_a_small_weight_tilts_a_gaussian_as_bayes_does(weight: float) -> None:
     torch.testing.assert_close((tilted - plain) / weight, log_p(u) - mean, rtol=0.06, atol=0.2)
 
 
+@pytest.mark.slow
 def test_a_logistic_reader_of_a_mixture_is_near_the_tilted_density_and_a_density_itself() -> None:
     """Two clusters and p(y | u) = 1 / (1 + exp(-3 u)): the right one gets most of the mass."""
     density = exact_flow(1, double([[-1.2], [1.0]]), double([0.5, 0.4]), double([0.6, 0.4]), density_steps=12, steps=32)
@@ -58,6 +59,7 @@ def test_a_logistic_reader_of_a_mixture_is_near_the_tilted_density_and_a_density
     assert float((drawn > 0).double().mean()) == pytest.approx(AREA * float(found[GRID > 0].sum()), abs=0.015)
 
 
+@pytest.mark.slow
 def test_the_trace_of_a_steered_flow_has_the_readers_second_derivatives() -> None:
     """In two dimensions with a reader that binds both: the density still adds up to one."""
     means = double([[-0.8, 0.5], [0.9, -0.4]])

@@ -48,6 +48,7 @@ def fitted() -> RectifiedFlowDensity:
 
 
 @torch.no_grad()
+@pytest.mark.slow
 def test_a_gaussian_on_a_grid_has_its_closed_form(fitted: RectifiedFlowDensity) -> None:
     context = torch.tensor([[0.0], [1.0]])
     exact = torch.distributions.MultivariateNormal(mean(context), covariance())

@@ -34,6 +34,7 @@ def flows(readers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_cfg_reaches_every_output(flows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, samples, lines = flows / "attributes.safetensors", tmp_path / "s.h5", tmp_path / "scores.jsonl"
     assert read_header(file).settings["training"]["average"] == 0.999

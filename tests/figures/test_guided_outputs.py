@@ -25,6 +25,7 @@ from mmgen.results.score import read_scores
 from tests.program import exit_code
 
 
+@pytest.mark.slow
 def test_guidance_reaches_every_output(readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, samples = readers / "elbo-nothing.safetensors", tmp_path / "s.h5"
     words = "colour=red NOT size=big OR colour=blue"

@@ -19,7 +19,6 @@ from mmgen.figures.drawing.style import SMALL, new_figure, render_figure
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, tile_table
 from mmgen.figures.plots import _base as plotting
 from mmgen.figures.plots._base import Plot
-from mmgen.figures.report.context import _curve_quantity, _round_numbers
 from mmgen.figures.report.curves import TrainingLog, draw_learning_curves, draw_term_curves
 from mmgen.figures.report.make import make_report
 
@@ -93,10 +92,6 @@ def test_measurements_stand_apart_from_settings_with_four_digits(source: str) ->
         for value in re.findall(r'<td class="text">(-?\d+\.\d+)</td>', measured):
             assert len(value.lstrip("-0.").replace(".", "")) <= 4
     assert "validation_bound" in settings
-    assert _round_numbers({"a": {"b": 0.123456789, "n": 123456, "t": "x"}, "c": [1 / 3]}) == {
-        "a": {"b": 0.1235, "n": 123456, "t": "x"},
-        "c": [0.3333],
-    }
 
 
 def test_nothing_on_a_phone_is_narrower_than_a_word(source: str) -> None:
@@ -163,15 +158,6 @@ def test_drawings_have_type_of_nine_points_at_the_size_that_the_page_shows() -> 
     for figure, room in ((draw_learning_curves([log]), 522), (draw_term_curves(log), 1072)):
         assert min(_sizes(figure)) >= SMALL >= 9
         assert 96 * figure.get_figwidth() <= room  # else the page makes it smaller, and the type with it
-
-
-def test_only_bounds_are_called_bounds() -> None:
-    assert _curve_quantity("model, objective elbo") == _curve_quantity("aggregate, target true") == "the bound"
-    assert "bound" not in _curve_quantity("judge") + _curve_quantity("aggregate, target aggregate") + _curve_quantity(
-        "log alone"
-    )
-    empty = TrainingLog("judge", *(np.zeros(0),) * 3)
-    assert draw_learning_curves([empty]).axes[0].get_ylabel() == "nats per example", "its caption says of what"
 
 
 def test_labels_of_axes_are_whole() -> None:

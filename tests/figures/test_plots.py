@@ -250,6 +250,7 @@ def test_every_figure_says_what_it_is() -> None:
     assert all(("Fig." in plots.describe(name)) == (name not in ours) for name in plots.names())
 
 
+@pytest.mark.slow
 def test_a_report_has_texts_and_opens_with_summaries(toy: Path, tmp_path: Path) -> None:
     table = Table("Table 1", ["", "paper", "ours"], [["q_true", "72.75", "<70>"]], "Validation.")
     files = [*_fitted(toy), toy / "joint.safetensors"]

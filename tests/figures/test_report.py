@@ -75,6 +75,7 @@ def test_every_section_is_there_and_has_its_pictures(source: str) -> None:
         assert title in page.text or title in source, title
 
 
+@pytest.mark.slow
 def test_a_plain_conditional_vae_stands_left_of_the_one_other_model(world: Path, tmp_path: Path) -> None:
     """Under its own name, and without sections of its own; among several models it is one as any other."""
     files = [world / f"{name}.safetensors" for name in ("flat-aggregate", "cvae")]

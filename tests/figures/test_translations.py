@@ -222,6 +222,7 @@ def test_the_figure_takes_sources_and_targets(views: Path, model: TrainedModel) 
         draw_plot("transformations", [views / "one.safetensors"])
 
 
+@pytest.mark.slow
 def test_a_report_has_the_figure_for_models_of_several_kinds_of_pictures(views: Path, tmp_path: Path) -> None:
     page = make_report([views / "all.safetensors"], tmp_path / "r.html").run().read_text()
     assert page.count('<section id="transformations">') == 1 and 'href="#transformations"' in page
