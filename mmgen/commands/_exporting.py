@@ -4,16 +4,14 @@ It holds the model, what was fitted to it, the judge, a card (README.md as the H
 commands that made it and checksums. Nothing in it is code, and nothing needs the dataset.
 """
 
-import errno
 import hashlib
 import json
 import os
 import shlex
 import shutil
-import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from typing import Any
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_replaceable
 from mmgen.artifacts.files import SUMS, check_writable, list_exported_files, make_write_error
 from mmgen.artifacts.lineage import Node, read_lineage
-from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.errors import UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.progress import Watch
 from mmgen.core.version import __version__
@@ -65,22 +63,6 @@ def check_export(out: Path, overwrite: bool) -> None:
             check_replaceable(out / name)  # before the pictures are drawn, not after
         out = out / SUMS
     check_writable(out)
-
-
-@contextmanager
-def open_temporary_folder() -> Iterator[Path]:
-    """Yield a temporary folder; errors in the ``with`` block, such as a full disk, name that folder."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        try:
-            yield folder
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise
-            raise ArtifactError(
-                f"cannot make the export in {folder.parent}, where it is put together first: "
-                f"{os.strerror(error.errno).lower()}; free some space there, or set TMPDIR to a folder with room"
-            ) from None
 
 
 def write_export(folder: Path, names: Sequence[str], out: Path) -> None:

@@ -44,16 +44,18 @@ class Export(Stage[Path]):
         Raises:
             UsageError: Something else is there.
         """
-        from mmgen.commands._exporting import check_export, make_export_files, open_temporary_folder, write_export
+        from tempfile import TemporaryDirectory
+
+        from mmgen.commands._exporting import check_export, make_export_files, write_export
         from mmgen.generation import load
 
         out = path_of(self.output)
         check_export(out, self.overwrite)
         loaded = load(path_of(self.model))
-        with open_temporary_folder() as folder:
+        with TemporaryDirectory() as folder:
             names = make_export_files(
-                folder, loaded, self.watch, judge=optional_path(self.judge), scores=optional_path(self.scores),
+                Path(folder), loaded, self.watch, judge=optional_path(self.judge), scores=optional_path(self.scores),
                 onnx=self.onnx, seed=self.seed,
             )  # fmt: skip
-            write_export(folder, names, out)
+            write_export(Path(folder), names, out)
         return out

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mmgen.artifacts.files import SUMS
-from mmgen.commands import _exporting as exporting
 from mmgen.commands._exporting import _copy_files
 from mmgen.commands.export import Export
 from mmgen.core.errors import ArtifactError, MmgenError
@@ -119,17 +118,6 @@ def test_links_in_the_folder_are_replaced_and_not_followed(folders: tuple[Path, 
     assert {path.name: path.read_text() for path in old.iterdir()} == {name: f"new {name}" for name in NAMES}
     assert not any(path.is_symlink() for path in old.iterdir())
     assert precious.read_text() == "before" and not (old.parent / "nothing").exists()
-
-
-def test_a_full_temporary_folder_is_not_taken_for_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> list[str]:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("mmgen.generation.load", lambda path: None)
-    monkeypatch.setattr(exporting, "make_export_files", full)
-    with pytest.raises(ArtifactError, match=r"where it is put together first: no space left .* set TMPDIR to a folder"):
-        Export(tmp_path / "m.safetensors", tmp_path / "out").run()
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_cannot_be_replaced_is_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
