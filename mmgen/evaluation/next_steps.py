@@ -67,27 +67,18 @@ def _command_of_files(step: NextStep, files: Files) -> str:
         return shlex.join(["mmgen", "show", str(found["judge"][0]), "-o", "misread.png"])
     if step.need == "judge" and "dataset" in found:
         return shlex.join(["mmgen", "train-classifier", str(found["dataset"][0])])
-    if step.need == "copies" and "aggregate" in found and (command := _fit_loosely(*found["aggregate"])):
-        return command
     if step.need == "copies" and fitted:
         return shlex.join(["mmgen", "plot", "copies", str(fitted[0])])
     return _draw(step.score, *fitted) if step.need == "draw" and fitted else ""
 
 
-def _fit_loosely(path: Path, header: Header) -> str:
-    """Return the command of a fit with a third of the steps, and dropout where its family has it."""
-    family = _inner(header.settings, "aggregate", "family")
-    flow = isinstance(family, dict) and family.get("name") == "rectified-flow"
-    return _train_again(path, header, 1 / 3, ["--set", "aggregate.family.dropout=0.1"] if flow else [])
-
-
-def _train_again(path: Path, header: Header, times: float = 2, further: Sequence[str] = ()) -> str:
-    """Return a file's command with other steps and another output, to be typed in the current folder."""
+def _train_again(path: Path, header: Header) -> str:
+    """Return a file's command with twice its steps and another output, to be typed in the current folder."""
     words = shlex.split(header.command)
     before = _inner(header.settings, "training", "steps")
     if words[:1] != ["mmgen"] or not isinstance(before, int) or _inner(header.settings, "training", "minutes"):
         return ""
-    steps = max(1, int(times * before))
+    steps = 2 * before
     kept: list[str] = []
     skipped = False
     for word in words:
@@ -96,7 +87,7 @@ def _train_again(path: Path, header: Header, times: float = 2, further: Sequence
         elif not word.startswith(("--steps=", "--output=")):
             kept.append(_found_from_here(word, path.parent))
     output = path.with_name(f"{path.stem}-{steps}{path.suffix}")
-    return shlex.join([*kept, "--steps", str(steps), *further, "-o", str(output)])
+    return shlex.join([*kept, "--steps", str(steps), "-o", str(output)])
 
 
 def _found_from_here(word: str, folder: Path) -> str:

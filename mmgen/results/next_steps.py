@@ -130,64 +130,32 @@ class _Measured:
         return sorted(found, key=lambda score: score.given or 0, reverse=True)
 
     def attributes(self, larger: bool) -> Iterator[NextStep]:
-        """Yield a step for each of the weakest attributes: drawn pictures, real pictures, chance."""
-        readings = [s for s in self._like(self.best, "correctness") if s.given == self.best.given and s.judge_accuracy]
+        """Yield a step for each of the weakest attributes, by the classifier that sees it least."""
+        readings = [s for s in self._like(self.best, "correctness") if s.given == self.best.given]
         readings = [score for score in readings if score.protocol == self.best.protocol]
-        weakest: dict[str, Score] = {}
-        for score in readings:
-            for name, drawn in score.by_attribute.items():
-                if name in (score.judge_accuracy or {}):
-                    before = weakest.get(name)
-                    weakest[name] = score if before is None or drawn < before.by_attribute[name] else before
-        order = sorted(weakest, key=lambda name: weakest[name].by_attribute[name])
-        for name in order[:_ATTRIBUTES]:
-            step = self._attribute(name, weakest[name], readings, larger)
-            if step is not None:
-                yield step
-
-    def _attribute(self, name: str, score: Score, readings: Sequence[Score], larger: bool) -> NextStep | None:
-        """Return the step of an attribute, by the classifier that sees it least; None for one that is drawn well."""
-        drawn, real = score.by_attribute[name], (score.judge_accuracy or {})[name]
-        others = [
-            (judge, other.by_attribute[name])
-            for judge, other in zip(classifier_names(readings), readings, strict=True)
-            if other is not score and name in other.by_attribute and name in (other.judge_accuracy or {})
-        ]
-        by = f" by {dict(zip(map(id, readings), classifier_names(readings), strict=True))[id(score)]}" if others else ""
-        need: Need
-        misread = "the judge misreads real pictures too"
-        if drawn >= real - _SHORT:  # what the judge's own errors explain
-            if real >= _READABLE:
-                return None
-            need = "larger" if larger else "read"
-            advice = f"{misread}, so look with your own eyes; " + (
-                "larger pictures keep more detail"
-                if larger
-                else "a longer training of the judge, or more pictures, may help"
-            )
-        elif any(value >= real - _SHORT for _, value in others):
-            need, advice = "draw", "the judges disagree, so look with your own eyes; a longer training may help"
-        else:
-            need, advice = "train", "the model draws it badly; train longer, or add pictures of each value"
-            if real < _READABLE:
-                need = "larger" if larger else "train"
-                further = "; larger pictures keep more detail" if larger else ""
-                advice = (
-                    f"the model draws it badly, and {misread}; train longer, or add pictures of each value{further}"
-                )
-        also = "".join(f", {value:.1f} % by {judge}" for judge, value in others)
-        chance = self._chance(name, score)
-        numbers = f"{drawn:.1f} % drawn right{by}{also}; {real:.1f} % of real pictures read right{by}{chance}"
-        return NextStep(100 - drawn, f"{self.prefix}{name}: {numbers}: {advice}.", need, score)
-
-    def _chance(self, name: str, score: Score) -> str:
-        """Return the share of pictures drawn without words that show an attribute's value by chance; "" if unknown."""
-        for other in self.scores:
-            comparable = other.given == score.given and shared_conditions(other) == shared_conditions(score)
-            if other.posterior == "prior" and other.metric == "correctness" and comparable:
-                value = other.by_attribute.get(name)
-                return "" if value is None else f"; {value:.1f} % by chance"
-        return ""
+        seen: dict[str, list[tuple[float, float, str, Score]]] = {}
+        for judge, score in zip(classifier_names(readings), readings, strict=True):
+            for name in score.by_attribute.keys() & (score.judge_accuracy or {}).keys():
+                row = score.by_attribute[name], (score.judge_accuracy or {})[name], judge, score
+                seen.setdefault(name, []).append(row)
+        weakest = {name: sorted(rows, key=lambda row: row[0]) for name, rows in seen.items()}
+        for name in sorted(weakest, key=lambda name: (weakest[name][0][0], name))[:_ATTRIBUTES]:
+            (drawn, real, judge, score), *others = weakest[name]
+            need: Need = "train"
+            if drawn >= real - _SHORT:  # what the judge's own errors explain
+                if real >= _READABLE:
+                    continue
+                need, advice = "read", "the judge misreads real pictures too, so look with your own eyes"
+            elif any(value >= accuracy - _SHORT for value, accuracy, *_ in others):
+                need, advice = "draw", "the judges disagree, so look with your own eyes"
+            else:
+                advice = "the model draws it badly; train longer, or add pictures of each value"
+            if real < _READABLE and larger and need != "draw":
+                need, advice = "larger", f"{advice}; larger pictures keep more detail"
+            by = f" by {judge}" if others else ""
+            also = "".join(f", {value:.1f} % by {other}" for value, _, other, _ in others)
+            numbers = f"{drawn:.1f} % drawn right{by}{also}; {real:.1f} % of real pictures read right{by}"
+            yield NextStep(100 - drawn, f"{self.prefix}{name}: {numbers}: {advice}.", need, score)
 
     def few_words(self) -> Iterator[NextStep]:
         """Yield a step if descriptions of few words are drawn worse than complete ones."""
@@ -215,34 +183,25 @@ class _Measured:
         below, error = (score.details.get(key) for key in ("below_ceiling", "below_ceiling_stderr"))
         if not isinstance(below, int | float) or below < max(_SHORT, 1.96 * float(error or 0.0)):
             return
-        worst = min(score.by_attribute, key=lambda name: score.by_attribute[name], default="")
-        most = f", most often the {worst}" if len(score.by_attribute) > 1 else ""
         need: Need = "draw" if score.as_given else "fit"
         completed = "let words that are left open be completed (without --no-complete), or " if score.as_given else ""
         text = (
             f"{self.prefix}{_words(score.given)} given: two judges read the open words alike on "
             f"{score.number_with_unit} of drawn pictures, on {_ceiling(score):.1f} % of real ones: the others show two "
-            f"values at once{most}; {completed}fit the posterior longer."
+            f"values at once; {completed}fit the posterior longer."
         )
         yield NextStep(below, text, need, score)
 
     def coverage(self) -> Iterator[NextStep]:
-        """Yield a step if what a description leaves open varies too little, with the reason if scores have it."""
+        """Yield a step if what a description leaves open varies too little."""
         score = self.rows[0].varied
-        if score is None or score.value >= _VARIED:
-            return
-        unmatched, queries = (score.details.get(key) for key in ("queries_without_training_examples", "queries"))
-        plain = [row.varied for row in self.rows[1:] if row.varied and row.right.posterior != "guided"]
-        if isinstance(unmatched, int) and isinstance(queries, int) and 2 * unmatched > queries:
-            reason = (
-                f"{unmatched:,} of {queries:,} descriptions have no training picture; add pictures of more combinations"
+        if score is not None and score.value < _VARIED:
+            advice = "use a smaller weight of guidance" if score.posterior == "guided" else "fit the posterior longer"
+            text = (
+                f"{self.prefix}coverage is {score.number_with_unit} with {_words(score.given)} given: what is left "
+                f"open varies less than in your data; {advice}, or add pictures of more combinations."
             )
-        elif score.posterior == "guided" and any(other.value > score.value + _SHORT for other in plain):
-            reason = "guidance costs variety; use a smaller weight"
-        else:
-            reason = "what is left open varies less than in your data; fit the posterior longer"
-        text = f"{self.prefix}coverage is {score.number_with_unit} with {_words(score.given)} given: {reason}."
-        yield NextStep(100 - score.value, text, "fit", score)
+            yield NextStep(100 - score.value, text, "fit", score)
 
     def recall(self) -> Iterator[NextStep]:
         """Yield a step if many kinds of real pictures are never drawn."""
@@ -260,76 +219,43 @@ class _Measured:
 
     def rivals(self, scores: Sequence[Score]) -> Iterator[NextStep]:
         """Yield a step for a model whose prior draws more words right than the best posterior of this one."""
-        ours = {(s.given, shared_conditions(s)): s for s in self._like(self.best, "correctness")}
-        ahead: dict[str, list[tuple[Score, Score]]] = {}
-        for score in scores:
-            is_rival = score.metric == "correctness" and score.posterior == "prior" and not score.as_given
-            mine = ours.get((score.given, shared_conditions(score))) if is_rival else None
-            if mine is None or mine.ids.get("judge") != self.best.ids.get("judge"):
+        for rival in scores:
+            if rival.metric != "correctness" or rival.posterior != "prior" or rival.as_given:
                 continue
-            if score.value > mine.value and _differ(score, mine):
-                ahead.setdefault(_model_of(score), []).append((score, mine))
-        for model, pairs in ahead.items():
-            listed = ", ".join(f"{s.given} given {s.value:.1f} against {mine.value:.1f} %" for s, mine in pairs)
-            varied = self._compare_coverage([score for score in scores if _model_of(score) == model])
-            rival = pairs[0][0]
-            name = f"the {CONDITIONAL}" if rival.base == CONDITIONAL else rival.run.get("name", "another model")
-            loss = max(score.value - mine.value for score, mine in pairs)
-            yield NextStep(loss, f"{name} draws more words right ({listed}){varied}.", "draw", self.best)
-
-    def _compare_coverage(self, scores: Sequence[Score]) -> str:
-        """Compare the coverage of a rival with that of the best posterior; advise to look if one is missing."""
-        mine = self.rows[0].varied
-        theirs = [s for s in scores if mine and s.metric == "coverage" and s.given == mine.given]
-        theirs = [score for score in theirs if mine and shared_conditions(score) == shared_conditions(mine)]
-        if mine is None or not theirs:
-            return ": look whether it varies what is left open"
-        verdict = "varies less" if theirs[0].value < mine.value else "varies no less"
-        return f" and {verdict}: coverage {theirs[0].value:.1f} against {mine.value:.1f} %"
+            if rival.given == self.best.given and shared_conditions(rival) == shared_conditions(self.best):
+                loss = rival.value - self.best.value
+                if loss > 0 and _differ(rival, self.best):
+                    name = f"the {CONDITIONAL}" if rival.base == CONDITIONAL else rival.run.get("name", "another model")
+                    numbers = f"{rival.given} given {rival.value:.1f} against {self.best.value:.1f} %"
+                    text = f"{name} draws more words right ({numbers}): look whether it varies what is left open."
+                    yield NextStep(loss, text, "draw", self.best)
 
     def guidance(self) -> Iterator[NextStep]:
-        """Yield the effect of guidance, if the same posterior was measured with and without it."""
-        guided = next((row.right for row in self.rows if row.right.posterior == "guided"), None)
-        base = next(
-            (r.right for r in self.rows if guided and r.right.posterior == guided.base and _same_fit(r.right, guided)),
-            None,
-        )
-        if guided is None or base is None:
+        """Yield the effect of guidance on what is drawn right, if it was measured with and without it."""
+        rows = [row.right for row in self.rows]
+        guided = next((score for score in rows if score.posterior == "guided"), None)
+        if guided is None:
             return
-        changes = self._named_changes(guided, base)
-        if "correctness" not in changes:  # one comparison, named beforehand: of several, some differ by chance
+        base = next((score for score in rows if score.posterior == guided.base and _same_fit(score, guided)), None)
+        if base is None or not _differ(guided, base):
             return
-        listed = " and ".join(
-            f"{value:+.1f} points of {metric} ({given} given)" for metric, (value, given) in changes.items()
+        change = guided.value - base.value
+        varied = {fit_identity(row.right): row.varied for row in self.rows}
+        before, after = varied[fit_identity(base)], varied[fit_identity(guided)]
+        listed, advice, drawn = "", "use it" if change > 0 else "leave guidance out", guided if change > 0 else base
+        if before and after and _differ(after, before):
+            difference = after.value - before.value
+            listed = f" and {difference:+.1f} points of coverage ({after.given} given)"
+            if change > 0 > difference:
+                advice = "a smaller weight keeps more variety"
+                drawn = replace(guided, guidance=(guided.guidance or 0.0) / 2)
+        yield NextStep(
+            0.0,
+            f"{self.prefix}{guided.source} brings {change:+.1f} points of correctness ({guided.given} given){listed}: "
+            f"{advice}.",
+            "draw",
+            drawn,
         )
-        gains, loses = changes["correctness"][0] > 0, changes.get("coverage", (0.0, 0))[0] < 0
-        source, drawn = f"{self.prefix}{guided.source}", guided if gains else base
-        if not gains:
-            advice = "it buys variety with errors" if changes.get("coverage", (0.0, 0))[0] > 0 else "leave guidance out"
-        elif loses:
-            advice = "a smaller weight keeps more variety"
-            drawn = replace(guided, guidance=(guided.guidance or 0.0) / 2)
-        else:
-            advice = "use it"
-        yield NextStep(0.0, f"{source} brings {listed}: {advice}.", "draw", drawn)
-
-    def _named_changes(self, guided: Score, base: Score) -> dict[str, tuple[float, int | None]]:
-        """Return by metric the difference that guidance makes with most words given, by the first judge, and their
-        number; nothing for differences within their error.
-        """
-        changes = {}
-        for metric in ("correctness", "coverage"):
-            pairs = [
-                (one, other)
-                for one in self._like(guided, metric)
-                for other in self._like(base, metric)
-                if one.given == other.given and shared_conditions(one) == shared_conditions(other)
-                if one.ids.get("judge") == self.best.ids.get("judge")
-            ]
-            if pairs and _differ(*pairs[0]):
-                one, other = pairs[0]
-                changes[metric] = one.value - other.value, one.given
-        return changes
 
 
 def _copies(scores: Sequence[Score]) -> Iterator[NextStep]:
