@@ -5,6 +5,7 @@ files are opened, and whatever is unpacked is counted while it is unpacked. The 
 """
 
 import gzip
+import math
 import os
 import stat
 import zipfile
@@ -38,37 +39,35 @@ class CannotReadError(Exception):
         return CannotReadError(reason_of(error))
 
 
-def _check_regular(mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        raise CannotReadError(f"it is {'a folder' if stat.S_ISDIR(mode) else 'a device or a pipe'}, expected a file")
-
-
-def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading bytes; refuse folders, devices and pipes.
+def open_regular(path: Path, limit: float = math.inf) -> BinaryIO:
+    """Open a file of at most ``limit`` bytes; refuse folders, and devices and pipes, which could block for ever.
 
     Raises:
-        CannotReadError: There is none, it may not be read, or it is a folder, a device or a pipe.
+        OSError, ValueError: There is none, or it may not be read.
+        CannotReadError: It is a folder, a device or a pipe, or is larger.
     """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= limit:
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        raise CannotReadError(_too_large(status.st_size, limit))
+    what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
+    raise CannotReadError(f"it is {what}, expected a file")
 
-    def opener(name: str, flags: int) -> int:
-        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # should a pipe have taken its place meanwhile
 
+def _too_large(size: int, limit: float) -> str:
+    return f"it has {size:,} bytes, expected at most {limit:,}"
+
+
+@contextmanager
+def _explain_errors() -> Iterator[None]:
+    """Turn errors of the system in this block into CannotReadError."""
     try:
-        _check_regular(os.stat(path).st_mode)
-        file = open(path, "rb", opener=opener)  # noqa: SIM115 - the caller closes it
+        yield
     except (OSError, ValueError) as error:
         raise CannotReadError.from_error(error) from None
-    try:
-        _check_regular(os.fstat(file.fileno()).st_mode)
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-def _check_size(size: int, limit: int) -> None:
-    if size > limit:
-        raise CannotReadError(f"it has {size:,} bytes, expected at most {limit:,}")
 
 
 def _read_up_to(file: BinaryIO, limit: int) -> bytearray:
@@ -96,12 +95,8 @@ def read_file(path: Path, limit: int) -> bytes:
         ...
         mmgen.core.foreign.CannotReadError: it has 12 bytes, expected at most 11
     """
-    with open_regular(path) as file:
-        try:
-            _check_size(os.fstat(file.fileno()).st_size, limit)
-            data = _read_up_to(file, limit + 1)  # it may grow meanwhile, and files in /proc say that they have 0 bytes
-        except OSError as error:
-            raise CannotReadError.from_error(error) from None
+    with _explain_errors(), open_regular(path, limit) as file:
+        data = _read_up_to(file, limit + 1)  # it may grow meanwhile, and files in /proc say that they have 0 bytes
     if len(data) > limit:
         raise CannotReadError(f"it has too many bytes, expected at most {limit:,}")
     return bytes(data)
@@ -116,12 +111,12 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
     Raises:
         CannotReadError: It cannot be read, or is no regular file.
     """
-    with open_regular(path) as file:
-        try:
+    with _explain_errors():
+        opened = open_regular(path)
+    with opened as file:
+        with _explain_errors():
             packed = file.read(len(_GZIP)) == _GZIP
             file.seek(0)
-        except OSError as error:
-            raise CannotReadError.from_error(error) from None
         if packed:
             with gzip.GzipFile(fileobj=file) as unpacked:
                 yield cast(BinaryIO, unpacked)
@@ -149,7 +144,8 @@ def open_zip(path: Path) -> zipfile.ZipFile:
     Raises:
         CannotReadError: It cannot be read, is no regular file, no zip, or one that broke off.
     """
-    open_regular(path).close()
+    with _explain_errors():
+        open_regular(path).close()
     try:
         return zipfile.ZipFile(path)
     # zipfile raises NotImplementedError for versions of the format that it does not know, and ValueError for damaged
@@ -166,7 +162,8 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -
     Raises:
         CannotReadError: It is larger, damaged, or packed in a way that cannot be unpacked bit by bit.
     """
-    _check_size(member.file_size, limit)
+    if member.file_size > limit:
+        raise CannotReadError(_too_large(member.file_size, limit))
     return b"".join(iterate_member(archive, member, max(member.file_size, 1)))
 
 

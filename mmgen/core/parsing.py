@@ -7,9 +7,7 @@ end, a key twice, megabytes where a line is expected.
 
 import json
 import math
-import os
 import re
-import stat
 import tomllib
 import unicodedata
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -17,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mmgen.core.foreign import CannotReadError, open_regular
 from mmgen.core.plain_text import NotTextError, decode_lines, decode_text
 
 MAX_TEXT_BYTES = 16 * 2**20
@@ -218,15 +217,10 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _open_bounded(path: Path, limit: float) -> BinaryIO:
-    """Open a file of at most ``limit`` bytes; refuse pipes and devices, which could block for ever."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and status.st_size <= limit:
-        return open(descriptor, "rb")
-    os.close(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        raise MalformedError("it is a folder, a device or a pipe, expected a file")
-    raise MalformedError(f"it has {status.st_size:,} bytes, expected at most {limit:,}")
+    try:
+        return open_regular(path, limit)
+    except CannotReadError as error:
+        raise MalformedError(str(error)) from None
 
 
 def read_beginning(path: Path, limit: int = 4096) -> str:
