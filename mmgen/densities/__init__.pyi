@@ -4,7 +4,7 @@ from ._base import (
     SteeredDensity as SteeredDensity,
     Steering as Steering,
 )
-from ._conditional_gaussian import ConditionalGaussian as ConditionalGaussian
+from .gaussian import ConditionalGaussian as ConditionalGaussian
 
 def describe(name: str) -> str: ...
 def get(name: str) -> type[Family]: ...

@@ -237,9 +237,7 @@ def disentanglement(sessions: Sequence[Session], options: PlotOptions) -> Pictur
 def _format_caption(families: Families) -> str:
     points = [point for family in families.families for point in family.points]
     counts = sorted({group.n for point in points for group in (point.x, point.y)})
-    scores = [score for point in points for score in point.x.runs]
-    pictures = " or ".join(f"{count:,}" for count in sorted({score.n for score in scores}))
-    said = [f"To the right -E log p(x|z) of {pictures} pictures, upward {families.y.metric}."]
+    said = []
     if counts == [1]:
         said.append("Bars are standard errors, over pictures and over repeats of the measure.")
     else:
