@@ -14,7 +14,7 @@ import pytest
 
 from mmgen.cli import _runs, quickstart
 from mmgen.cli._main import command_names, load_command
-from mmgen.cli._quickstart_table import choose_columns, final_table, read_scores
+from mmgen.cli.quickstart import choose_columns, final_table, read_scores
 from mmgen.core.errors import MmgenError
 from mmgen.results.score import Score
 from tests.experiments.files import write_data

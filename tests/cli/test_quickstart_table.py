@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mmgen.cli._quickstart_table import choose_columns, final_table
+from mmgen.cli.quickstart import choose_columns, final_table
 from mmgen.results.score import Score
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli import _measure as eval_cli
-from mmgen.cli._quickstart_table import final_table
+from mmgen.cli.quickstart import final_table
 from mmgen.experiments import compare_table, comparison_tables, read_plan
 from mmgen.figures.report.scores import make_score_tables
 from mmgen.results.comparing import compare_scores
