@@ -37,20 +37,18 @@ def make_data_command(
         lines = stage.preview(command_line())
         print_result_lines(lines, [[line] for line in lines])
         return
-    with _interrupt_when_terminated(stage.recipe_settings.resumes):
+    with _interrupt_when_terminated():
         made = stage.write_file(command_line())
     print_result(made)
 
 
 @contextmanager
-def _interrupt_when_terminated(resumes: bool) -> Iterator[None]:
+def _interrupt_when_terminated() -> Iterator[None]:
     """Raise an error at SIGTERM in this block, so that worker processes end and temporary files are removed."""
     from mmgen.core.errors import Interrupted
 
-    outcome = "the same command goes on from what is finished" if resumes else "nothing was written"
-
     def raise_error(number: int, frame: object) -> None:
-        raise Interrupted(f"terminated before the dataset was complete; {outcome}", number)
+        raise Interrupted("terminated before the dataset was complete; nothing was written", number)
 
     handler = signal.signal(signal.SIGTERM, raise_error)
     try:

@@ -45,9 +45,6 @@ class Rows:
 class Recipe(Settings, ABC):
     """Base of dataset recipes, whose fields are the dataset's settings and the options of ``mmgen make-data``."""
 
-    resumes: ClassVar[bool] = False
-    """Whether :meth:`make` resumes after it was stopped."""
-
     reads_sources: ClassVar[bool] = False
     """Whether it reads files of the user that may have changed, besides those in fields of paths."""
 

@@ -50,7 +50,6 @@ class CelebaTransforms(CelebaRecipe):
     """Leave out images without a face, instead of giving them a black mask."""
 
     name: ClassVar[str] = "celeba-transforms"
-    libraries: ClassVar[tuple[str, ...]] = ("numpy", "PIL", "scipy", "skimage", "cv2", "dlib")
     finds_faces: ClassVar[bool] = True
 
     @property

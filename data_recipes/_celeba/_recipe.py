@@ -1,8 +1,6 @@
-"""The base of CelebA recipes: settings, the user's files, resumable work and the dataset file."""
+"""The base of CelebA recipes: settings, the user's files and the dataset file."""
 
 import hashlib
-import importlib
-from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +12,14 @@ from PIL import Image
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from mmgen.core.errors import ArtifactError, DataError, UsageError
+from mmgen.core.errors import DataError, UsageError
 from mmgen.core.foreign import CannotReadError
 from mmgen.core.pictures import image_array
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, map_in_order
 from mmgen.data_recipes._celeba._landmarks import WIDTH, crop_and_resize, decode_face
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, LandmarkUse, Lists
-from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Shard, ShardFolder, Source
+from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Source
 from mmgen.data_recipes._streams import Parts
 
 SplitScheme = tuple[str, Parts]
@@ -35,11 +33,10 @@ _VALUES = ("no", "yes")
 
 
 @dataclass(frozen=True)
-class _FinishedShard:
-    """A finished shard on disk: numbers of the images in it, and reasons why other images are left out."""
+class _Chunk:
+    """Rows to store of consecutive images, the images' numbers, and reasons why others are left out."""
 
-    file: Path
-    size: int
+    rows: Rows
     numbers: NDArray[np.int64]
     unreadable: dict[str, str]
     faceless: int
@@ -83,9 +80,7 @@ class CelebaRecipe(Recipe):
     """Leave out images that cannot be read, instead of refusing to make the file."""
 
     name: ClassVar[str]
-    libraries: ClassVar[tuple[str, ...]] = ("numpy", "PIL")
     finds_faces: ClassVar[bool] = False
-    resumes: ClassVar[bool] = True
 
     @field_validator("size")
     @classmethod
@@ -146,8 +141,8 @@ class CelebaRecipe(Recipe):
         indices: NDArray[np.int64],
         seed: int,
         model_hashes: Mapping[str, str],
-    ) -> bytes:
-        """Make a shard, as bytes, from n images' files or the reasons why they are unreadable; runs in a worker."""
+    ) -> _Chunk:
+        """Make the rows of n images from their files, or the reasons why they are unreadable; runs in a worker."""
         images, readable, unreadable = [], [], dict[str, str]()
         for row, (name, file) in enumerate(zip(lists.names, files, strict=True)):
             try:
@@ -158,13 +153,15 @@ class CelebaRecipe(Recipe):
             except CannotReadError as error:
                 unreadable[name] = str(error)
         if not images:
-            return Shard(Rows({}), np.zeros(0, np.int64), unreadable).to_bytes()
+            return _Chunk(Rows({}), np.zeros(0, np.int64), unreadable, 0)
         lists, indices = lists.select(np.array(readable)), indices[readable]
         rows = self.make_columns(Faces(images, lists, indices, seed, model_hashes))
         rows.columns["attributes"] = lists.attributes[:, _EIGHTEEN]
         rows.factors["number"] = np.array([int(name.split(".")[0]) for name in lists.names], np.uint32)
         rows.factors["partition"], rows.factors["celeba_attributes"] = lists.part, lists.attributes
-        return Shard(rows, indices, unreadable).to_bytes()
+        stored = self.storage_mask(rows)
+        faceless = int((rows.factors["face_found"] == 0).sum()) if self.finds_faces else 0
+        return _Chunk(_select_rows(rows, stored), indices[stored], unreadable, faceless)
 
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = _CHUNK, command: str = ""
@@ -178,26 +175,47 @@ class CelebaRecipe(Recipe):
         settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number, **model_hashes}
         settings |= {"lists_sha256": lists.sha256, **content.settings}
 
+        digest = hashlib.sha256()
+
+        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
+            for start in range(0, number, chunk):
+                indices = np.arange(start, min(start + chunk, number))
+                some = lists.select(indices)
+                files = [source.read(name) for name in some.names]
+                for file in files:
+                    digest.update(hashlib.sha256(file.encode() if isinstance(file, str) else file).digest())
+                yield files, some, indices, seed, model_hashes
+
         def write_dataset() -> Generator[Progress, None, Path]:
-            with source:
-                key = settings | {
-                    "seed": seed,
-                    "chunk": chunk,
-                    "drop_faceless": None,
-                    "libraries": self._library_versions(),
-                }
-                folder = ShardFolder(path, key)
-                digest = hashlib.sha256()
-                try:
-                    done = yield from self._make_missing_shards(
-                        source, lists, folder, digest, seed, workers, chunk, model_hashes
-                    )
-                    self._check_shards(done, number, folder)
-                    identity = settings | {"images_sha256": digest.hexdigest()}
-                    yield from self._assemble(path, folder, done, lists, identity, seed, command)
-                finally:
-                    folder.remove_if_empty()
-            folder.remove()
+            from mmgen.artifacts import DatasetWriter
+
+            numbers: list[int] = []
+            unreadable: dict[str, str] = {}
+            done = faceless = 0
+            with source, DatasetWriter(path, number, settings, seed, command) as writer:
+                self._add_elements(writer)
+                for one in map_in_order(self.make_rows, chunk_arguments(), workers):
+                    done = min(done + chunk, number)
+                    unreadable |= one.unreadable
+                    faceless += one.faceless
+                    if unreadable and not self.drop_unreadable:
+                        raise DataError(
+                            f"{self._describe_unreadable(unreadable, done)}; download them again, or leave them out "
+                            "with --drop-unreadable"
+                        )
+                    if len(one.numbers):
+                        writer.write(len(numbers), one.rows.columns, one.rows.factors)
+                        numbers.extend(one.numbers.tolist())
+                    yield Progress(done, {"stored": len(numbers)})
+                self._check_any_left(len(numbers), unreadable, faceless, number)
+                writer.end_early()
+                writer.settings["images_sha256"] = digest.hexdigest()
+                writer.facts["unreadable"] = len(unreadable)
+                writer.facts["unreadable_images"] = list(unreadable)[:_RECORDED]
+                if self.finds_faces:
+                    writer.facts["faceless"] = faceless
+                for scheme, (meaning, parts) in self._make_split_schemes(lists, np.array(numbers), seed).items():
+                    writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
         some = f" from {number:,} of CelebA's {CELEBA_SIZE:,} faces" if number != CELEBA_SIZE else ""
@@ -210,109 +228,32 @@ class CelebaRecipe(Recipe):
             )
         return self.number or available
 
-    def _library_versions(self) -> dict[str, str]:
-        """Return the versions of libraries, which name the folder of shards: other versions make other shards."""
-        return {name: importlib.import_module(name).__version__ for name in self.libraries}
-
-    def _make_missing_shards(
-        self,
-        source: Source,
-        lists: Lists,
-        folder: ShardFolder,
-        digest: Any,
-        seed: int,
-        workers: Workers,
-        chunk: int,
-        model_hashes: Mapping[str, str],
-    ) -> Generator[Progress, None, list[_FinishedShard]]:
-        """Make the missing shards, add the hash of every image's file to ``digest``, and return all shards."""
-        done: dict[int, _FinishedShard] = {}
-        begun: deque[tuple[int, Path]] = deque()
-
-        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
-            for start in range(0, len(lists), chunk):
-                indices = np.arange(start, min(start + chunk, len(lists)))
-                some = lists.select(indices)
-                files = [source.read(name) for name in some.names]
-                own = hashlib.sha256()
-                for file in files:
-                    one = hashlib.sha256(file.encode() if isinstance(file, str) else file).digest()
-                    own.update(one)
-                    digest.update(one)
-                place = folder.file(start, own.hexdigest())
-                shard = folder.load(place)
-                if shard is not None:
-                    done[start] = self._summarise_shard(place, shard)
-                    continue
-                begun.append((start, place))
-                yield files, some, indices, seed, model_hashes
-
-        for data in map_in_order(self.make_rows, chunk_arguments(), workers):
-            start, place = begun.popleft()
-            folder.store(place, data)
-            done[start] = self._summarise_shard(place, Shard.from_bytes(data))
-            yield Progress(sum(one.size for one in list(done.values())))
-        return [done[start] for start in sorted(done)]
-
-    def _summarise_shard(self, file: Path, shard: Shard) -> _FinishedShard:
-        stored = self.storage_mask(shard.rows) if len(shard.numbers) else np.zeros(0, bool)
-        faces = shard.rows.factors.get("face_found")
-        faceless = 0 if faces is None else int((faces == 0).sum())
-        size = len(shard.numbers) + len(shard.unreadable)
-        return _FinishedShard(file, size, shard.numbers[stored], shard.unreadable, faceless)
-
-    def _check_shards(self, done: Sequence[_FinishedShard], number: int, folder: ShardFolder) -> None:
-        unreadable = {name: why for one in done for name, why in one.unreadable.items()}
+    def _describe_unreadable(self, unreadable: Mapping[str, str], done: int) -> str:
         some = [f"{name} ({why})" for name, why in list(unreadable.items())[:_MOST_NAMED]]
         more = f" and {len(unreadable) - _MOST_NAMED:,} more" if len(unreadable) > _MOST_NAMED else ""
-        cannot = f"{len(unreadable):,} of {number:,} images in {self.celeba} cannot be read: {', '.join(some)}{more}"
-        if unreadable and not self.drop_unreadable:
-            raise DataError(
-                f"{cannot}; download them again, or leave them out with --drop-unreadable: finished images are kept"
-            )
-        if any(len(one.numbers) for one in done):
+        first = f"{len(unreadable):,} of the first {done:,} images"
+        return f"{first} in {self.celeba} cannot be read: {', '.join(some)}{more}"
+
+    def _check_any_left(self, left: int, unreadable: Mapping[str, str], faceless: int, number: int) -> None:
+        if left:
             return
-        faceless = sum(one.faceless for one in done)
+        cannot = self._describe_unreadable(unreadable, number)
         if not faceless:
-            folder.remove()
             raise DataError(f"no image is left to store: {cannot}; download them again")
         also = f", and {cannot}" if unreadable else ""
         raise DataError(
             f"no image is left to store: no face found in {faceless:,} of {number:,} images{also}; "
-            f"leave out --drop-faceless (finished images, in {folder.path}, are kept), or {self.faceless_advice}"
+            f"leave out --drop-faceless, or {self.faceless_advice}"
         )
 
-    def _assemble(
-        self, path: Path, folder: ShardFolder, done: Sequence[_FinishedShard], lists: Lists, settings: dict[str, Any],
-        seed: int, command: str,
-    ) -> Generator[Progress, None, None]:  # fmt: skip
-        """Write the images of all shards into the dataset file."""
-        from mmgen.artifacts import DatasetWriter
-
-        numbers = np.concatenate([one.numbers for one in done])
-        facts: dict[str, Any] = {"unreadable": sum(len(one.unreadable) for one in done)}
-        facts["unreadable_images"] = [name for one in done for name in one.unreadable][:_RECORDED]
-        if self.finds_faces:
-            facts["faceless"] = sum(one.faceless for one in done)
-        with DatasetWriter(path, len(numbers), settings, seed, command, facts=facts) as writer:
-            self.add_columns(writer)
-            writer.add_attributes("attributes", dict.fromkeys(ATTRIBUTES, _VALUES))
-            writer.add_factor("number", np.uint32, "", "number of the image in CelebA, from 1")
-            writer.add_factor("partition", np.uint8, "", "CelebA's own part: 0 train, 1 val, 2 test")
-            meaning = f"all of CelebA's attributes, 0 no, 1 yes: {', '.join(ALL_ATTRIBUTES)}"
-            writer.add_factor("celeba_attributes", np.uint8, "", meaning, (len(ALL_ATTRIBUTES),))
-            start = 0
-            for one in done:
-                shard = folder.load(one.file)
-                if shard is None:
-                    raise ArtifactError(f"{one.file} has gone or changed meanwhile; run the same command again")
-                if len(one.numbers):
-                    rows = _select_rows(shard.rows, self.storage_mask(shard.rows))
-                    writer.write(start, rows.columns, rows.factors)
-                start += len(one.numbers)
-                yield Progress(len(lists), {"stored": start})
-            for scheme, (meaning, parts) in self._make_split_schemes(lists, numbers, seed).items():
-                writer.add_splits(scheme, **parts, meaning=meaning)
+    def _add_elements(self, writer: Any) -> None:
+        """Declare all modalities and factors."""
+        self.add_columns(writer)
+        writer.add_attributes("attributes", dict.fromkeys(ATTRIBUTES, _VALUES))
+        writer.add_factor("number", np.uint32, "", "number of the image in CelebA, from 1")
+        writer.add_factor("partition", np.uint8, "", "CelebA's own part: 0 train, 1 val, 2 test")
+        meaning = f"all of CelebA's attributes, 0 no, 1 yes: {', '.join(ALL_ATTRIBUTES)}"
+        writer.add_factor("celeba_attributes", np.uint8, "", meaning, (len(ALL_ATTRIBUTES),))
 
     def _make_split_schemes(self, lists: Lists, numbers: NDArray[np.int64], seed: int) -> dict[str, SplitScheme]:
         part = lists.part[numbers]

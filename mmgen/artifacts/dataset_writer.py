@@ -37,7 +37,7 @@ class DatasetWriter:
 
     Args:
         path: File to make.
-        size: Number of examples N.
+        size: Number of examples N; see :meth:`end_early` where it may turn out smaller.
         settings: Effective settings of the recipe. With the seed they must determine the data; leave out what does not
             (workers, paths).
         seed: Seed of the recipe.
@@ -237,6 +237,13 @@ class DatasetWriter:
             self._columns[where].append(values.astype(self._columns[where].dtype, copy=False))
         self._sink.check()  # hours of work should not go on after the disk is full
         self._next += n
+
+    def end_early(self) -> None:
+        """Let the dataset have the rows written so far and no more, where ``size`` was the largest possible number."""
+        _require(self._next >= 1, "a dataset has at least one example")
+        self.size = self._next
+        for column in self._columns.values():
+            column.shrink(self.size)
 
     def write_whole(self, modality: str, arrays: Mapping[str, np.ndarray]) -> None:
         """Write the arrays of a modality, such as a graph, that has no separate value for each example.

@@ -362,6 +362,11 @@ class ArrayWriter:
             self.written += self._filled
             self._filled = 0
 
+    def shrink(self, rows: int) -> None:
+        """Let the array have ``rows`` rows in the end, not fewer than are written."""
+        self.shape = (rows, *self.shape[1:])
+        self.data.resize(self.shape)
+
     def hash_into(self, name: str, content: ContentHash) -> None:
         """Add the array to a content hash under ``name``, once all rows are written."""
         content.add(name, dtype_name(self.dtype), self.shape, self._hash.hexdigest(), self._texts)

@@ -199,29 +199,3 @@ def iterate_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int)
         raise CannotReadError(
             f"the zip archive is damaged there (it ends after {size_read:,} of {member.file_size:,} bytes)"
         )
-
-
-def unpack_zlib(data: bytes, limit: int) -> bytes:
-    """Unpack bytes that zlib packed; refuse more than ``limit`` unpacked bytes.
-
-    Raises:
-        CannotReadError: It is larger or damaged.
-
-    Example:
-        >>> unpack_zlib(zlib.compress(bytes(10)), 10) == bytes(10)
-        True
-        >>> unpack_zlib(zlib.compress(bytes(2**20)), 10)
-        Traceback (most recent call last):
-        ...
-        mmgen.core.foreign.CannotReadError: it unpacks to too many bytes, expected at most 10
-    """
-    unpacker = zlib.decompressobj()
-    try:
-        plain = unpacker.decompress(data, limit + 1)
-    except zlib.error as error:
-        raise CannotReadError.from_error(error) from None
-    if len(plain) > limit:
-        raise CannotReadError(f"it unpacks to too many bytes, expected at most {limit:,}")
-    if not unpacker.eof or unpacker.unused_data:
-        raise CannotReadError("it is truncated" if not unpacker.eof else "something follows its end")
-    return plain

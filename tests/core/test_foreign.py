@@ -19,11 +19,11 @@ from PIL import EpsImagePlugin, Image
 
 from mmgen.core import pictures
 from mmgen.core.errors import ArtifactError, DataError, MmgenError
-from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member, unpack_zlib
+from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.pictures import FORMATS, decode_picture, read_picture
 from mmgen.data_recipes._celeba import _landmarks
 from mmgen.data_recipes._celeba._landmarks import decode_face
-from mmgen.data_recipes._celeba._source import Shard, ShardFolder, Source
+from mmgen.data_recipes._celeba._source import Source
 from mmgen.data_recipes._opcodes import read_opcodes
 from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._published import read_idx
@@ -152,26 +152,6 @@ def test_a_zip_that_lies_about_a_size_is_not_unpacked(tmp_path: Path, packing: i
         peak, said = _peak(lambda: read_member(archive, member, MB))
     assert peak < 10 * MB
     assert "damaged there" in said if packing == zipfile.ZIP_DEFLATED else "expected deflate or no compression" in said
-
-
-def test_a_bomb_among_finished_parts_is_made_again(tmp_path: Path) -> None:
-    bomb = zlib.compress(bytes(100 * MB))
-    assert len(bomb) < MB
-    peak, said = _peak(lambda: unpack_zlib(bomb, MB))
-    assert peak < 10 * MB and "expected at most 1,048,576" in said
-    path = tmp_path / "0.shard"
-    folder = ShardFolder(tmp_path / "d.h5", {})
-    deep = b'{"__metadata__":' + b"[" * 100_000
-    for content in (
-        b"",
-        bomb,
-        zlib.compress(len(deep).to_bytes(8, "little") + deep),
-        zlib.compress(b"\2" + bytes(7) + b"{}"),
-    ):
-        path.write_bytes(content)
-        assert folder.load(path) is None
-        with pytest.raises(ValueError):
-            Shard.from_bytes(content)
 
 
 def encoded(name: str, size: tuple[int, int] = (16, 16)) -> bytes:
