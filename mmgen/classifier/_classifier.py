@@ -155,15 +155,6 @@ class Classifier(nn.Module):
             described = self.one_hot(hints)
         return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images, described
 
-    def _check_shape(self, images: Tensor) -> None:
-        if tuple(images.shape[1:]) != self.network.event_shape:
-            got, expected = ("x".join(map(str, shape)) for shape in (images.shape[1:], self.network.event_shape))
-            axes = " (channels x height x width)" if len(self.network.event_shape) == 3 else ""
-            raise UsageError(
-                f"the classifier got {self.described.kind}s of {got}, expected {expected}{axes}: "
-                f"use a classifier of the dataset of these {self.described.kind}s"
-            )
-
     @torch.inference_mode()
     def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         """Compute the features in which real and drawn examples are compared: the inputs of the last linear layer.
@@ -178,18 +169,10 @@ class Classifier(nn.Module):
         Raises:
             UsageError: The images have another shape than those that the classifier was trained on.
         """
-        self._check_shape(images)
-        known = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8) if hints is None else hints
-        was_training = self.training
-        self.eval()
-        try:
-            parts = [
-                self.network.features(*self._inputs(chunk.to(self.device).float(), codes.to(self.device)))
-                for chunk, codes in zip(images.split(_CHUNK), known.split(_CHUNK), strict=True)
-            ]
-        finally:
-            self.train(was_training)
-        return torch.cat(parts).float()
+        parts = self._read(
+            images, hints, lambda chunk, codes: self.network.features(*self._inputs(chunk.float(), codes))
+        )
+        return parts.float()
 
     @torch.inference_mode()
     def predict(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
@@ -210,7 +193,7 @@ class Classifier(nn.Module):
         if hints is not None:
             keep = [index for index, name in enumerate(self.names) if name in self.hints]
             answer[:, keep] = hints.to(self.device, torch.uint8)[:, keep]
-        read = self._read(images, answer, precision, lambda logits: logits.argmax(1))
+        read = self._read_logits(images, answer, precision, lambda logits: logits.argmax(1))
         answer[:, self.predicted] = read.to(torch.uint8)
         return answer
 
@@ -224,24 +207,37 @@ class Classifier(nn.Module):
             precision: Arithmetic of the network: auto, 32-true or bf16-mixed.
         """
         answer = torch.ones(len(images), len(self.names), device=self.device)
-        known = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8) if hints is None else hints
-        read = self._read(images, known.to(self.device), precision, lambda logits: logits.softmax(1).amax(1))
+        read = self._read_logits(images, hints, precision, lambda logits: logits.softmax(1).amax(1))
         answer[:, self.predicted] = read.to(answer.dtype)
         return answer
 
-    def _read(self, images: Tensor, hints: Tensor, precision: str, reading: Callable[[Tensor], Tensor]) -> Tensor:
+    def _read_logits(
+        self, images: Tensor, hints: Tensor | None, precision: str, reading: Callable[[Tensor], Tensor]
+    ) -> Tensor:
         """Return a reading [B] of the logits [B, V] of each predicted attribute, [B, predicted]."""
-        self._check_shape(images)
         if not len(images):  # not every layer takes an empty batch
             return torch.zeros(0, len(self.predicted), device=self.device)
+        with autocast(self.device, precision):
+            return self._read(
+                images, hints, lambda chunk, codes: torch.stack([reading(part) for part in self(chunk, codes)], 1)
+            )
+
+    def _read(self, images: Tensor, hints: Tensor | None, network: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """Return what ``network`` makes of images and codes, some at a time and in evaluation mode."""
+        if tuple(images.shape[1:]) != self.network.event_shape:
+            got, expected = ("x".join(map(str, shape)) for shape in (images.shape[1:], self.network.event_shape))
+            raise UsageError(
+                f"the classifier got {self.described.kind}s of {got}, expected {expected}: use a classifier of the "
+                f"dataset of these {self.described.kind}s"
+            )
+        known = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8) if hints is None else hints
         was_training = self.training
         self.eval()
         try:
-            with autocast(self.device, precision):
-                parts = [
-                    torch.stack([reading(logits) for logits in self(chunk.to(self.device), known)], 1)
-                    for chunk, known in zip(images.split(_CHUNK), hints.split(_CHUNK), strict=True)
-                ]
+            parts = [
+                network(chunk.to(self.device), codes.to(self.device))
+                for chunk, codes in zip(images.split(_CHUNK), known.split(_CHUNK), strict=True)
+            ]
         finally:
             self.train(was_training)
         return torch.cat(parts)

@@ -140,8 +140,7 @@ def read_pretrained(path: Path) -> Pretrained:
         return Pretrained(path.resolve().name, codec, places, _digest([file]), _read_licence(path))
     halves = [[each for each in files if each.stem.endswith(end)] for end in ("encoder", "decoder")]
     if [len(half) for half in halves] != [1, 1]:
-        inner = f" (it has a folder vae, perhaps {path / 'vae'} is meant)" if (path / "vae" / _CONFIG).exists() else ""
-        raise SettingsError(f"model.weights got {path}, {_describe_lack(path)}{inner}; {_ADVICE}")
+        raise SettingsError(f"model.weights got {path}, {_describe_lack(path)}; {_ADVICE}")
     return _read_halves(path, halves[0][0], halves[1][0])
 
 

@@ -105,15 +105,14 @@ def distance_within_descriptions(points: Sequence[Floats], others: Sequence[Floa
     """
     groups = assign_groups(len(weights))
     apart = [w * ((a.mean(0) - b.mean(0)) ** 2).sum() for a, b, w in zip(points, others, weights, strict=True)]
-    means = _sum_by_group([np.asarray(part) for part in apart], groups)
+    means, mass = np.bincount(groups, apart), np.bincount(groups, weights)
     spreads = [_sum_covariances(points, weights, groups) for points in (points, others)]
-    mass = _sum_by_group([np.asarray(weight) for weight in weights], groups)
-    chance = _sum_by_group(
+    chance = np.bincount(
+        groups,
         [
-            np.asarray(w * sum(part.var(0, ddof=1).sum() / len(part) for part in both))
+            w * sum(part.var(0, ddof=1).sum() / len(part) for part in both)
             for *both, w in zip(points, others, weights, strict=True)
         ],
-        groups,
     )
 
     @cache
@@ -150,7 +149,7 @@ def pooled_distance(first: Sequence[Floats], second: Sequence[Floats]) -> Distan
     groups = assign_groups(len(first))
     counts, sums, squares = [], [], []
     for points in (first, second):
-        counts.append(_sum_by_group([np.asarray(len(part)) for part in points], groups))
+        counts.append(np.bincount(groups, list(map(len, points))))
         sums.append(_sum_by_group([part.sum(0) for part in points], groups))
         squares.append(np.stack([_sum_squares(points, groups == group) for group in range(len(counts[0]))]))
 

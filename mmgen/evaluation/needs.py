@@ -160,53 +160,34 @@ def text_samples(evaluation: "Evaluation") -> int:
 
 
 def explain_slow_densities(evaluation: "Evaluation") -> str:
-    """Return "" after checking that the log densities of all draws take no more than about an hour.
-
-    Raises:
-        UsageError: They take longer; the message has the numbers to give.
-    """
+    """Return "" after checking that the log densities of all draws take no more than about an hour."""
     costs = {name: _cost(evaluation, name) for name in evaluation.posteriors}
     priors = _priors(evaluation)
     mixed = sum(costs[name] for name in priors) if evaluation.settings.proposal == MIXTURE else 0.0
-    draw = sum(costs.values()) + mixed
-    points, samples = min(evaluation.settings.number, len(evaluation.rows())), importance_samples(evaluation)
+    points = min(evaluation.settings.number, len(evaluation.rows()))
     # Densities of the prior count twice for log p(y): as the target, and as one of the proposals.
     words = 2 * sum(costs[name] for name in priors) * text_samples(evaluation)
     words *= count_descriptions(evaluation.loaded, evaluation.data_points) if words >= SLOW else 0
-    speed = _speed(evaluation)
-    hours = (points * samples * draw + words) / speed / 3600
-    if hours <= _MOST_HOURS:
-        return ""
-    allowed = max(1, int((_MOST_HOURS * 3600 * speed - words) / draw))
-    numbers = f"--samples {allowed // points}" if allowed >= points else f"--samples 1 --number {allowed}"
-    if words / speed / 3600 > _MOST_HOURS / 2:
-        numbers = f"--text-samples {max(2, text_samples(evaluation) // (2 * int(hours + 1)))}"
-    raise UsageError(
-        f"log-likelihood got {points:,} points with {samples:,} samples each, whose log densities by this flow take "
-        f"about {hours:,.1f} hours, expected one at most; use {numbers}"
-    )
+    draws = points * importance_samples(evaluation) * (sum(costs.values()) + mixed)
+    _check_hours(evaluation, draws + words, "log-likelihood", "--samples, --text-samples or a smaller --number")
+    return ""
 
 
 def check_slow_pairs(evaluation: "Evaluation", posteriors: Sequence[str]) -> None:
-    """Refuse log densities of all pictures under all descriptions that take more than about an hour.
-
-    Raises:
-        UsageError: They take longer; the message has the number to give.
-    """
-    samples, pool = importance_samples(evaluation), evaluation.settings.pool
+    """Refuse log densities of all pictures under all descriptions that take more than about an hour."""
     cost = sum(_cost(evaluation, name) for name in posteriors)
-    hours = samples * pool**2 * cost / _speed(evaluation) / 3600
-    if hours <= _MOST_HOURS:
-        return
-    allowed = max(2, int(pool * (_MOST_HOURS / hours) ** 0.5))
-    raise UsageError(
-        f"retrieval got a pool of {pool:,} with {samples:,} samples each, whose log densities by this flow take about "
-        f"{hours:,.1f} hours, expected one at most; use --pool {allowed}, or --samples below {samples:,}"
-    )
+    pairs = importance_samples(evaluation) * evaluation.settings.pool**2
+    _check_hours(evaluation, pairs * cost, "retrieval", "--samples or a smaller --pool")
 
 
-def _speed(evaluation: "Evaluation") -> float:
-    return _SPEED["cuda" if evaluation.loaded.device.type == "cuda" else "cpu"]
+def _check_hours(evaluation: "Evaluation", operations: float, metric: str, fewer: str) -> None:
+    """Raise a UsageError for log densities of so many operations that take more than about an hour."""
+    hours = operations / _SPEED["cuda" if evaluation.loaded.device.type == "cuda" else "cpu"] / 3600
+    if hours > _MOST_HOURS:
+        raise UsageError(
+            f"{metric} got so many draws that their log densities by this flow take about {hours:,.1f} hours, expected "
+            f"{_MOST_HOURS:g} at most; use fewer {fewer}"
+        )
 
 
 def _samples(evaluation: "Evaluation", option: str, few: int, posteriors: tuple[str, ...]) -> int:

@@ -32,6 +32,7 @@ from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.settings import EvaluationSettings
+from mmgen.evaluation.training_pictures import read_sources
 
 if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
@@ -214,12 +215,6 @@ class RealPictures:
             share = float((sizes[:count] ** 2).sum() / max((sizes**2).sum(), np.finfo(np.float64).tiny))
             self._components = (count, directions[:count].T, share)
         return self._components[1:]
-
-
-def read_sources(dataset: "Dataset", rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return numbers [n] of the pictures that ``rows`` were rendered from, equal for rows of one picture."""
-    known = dataset.read_sources(rows)
-    return np.arange(len(rows)) if known is None else known
 
 
 def assign_halves(codes: NDArray[np.uint8], source: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -94,6 +94,12 @@ def read_pooled_pixels(dataset: "Dataset", image: str, rows: NDArray[np.int64], 
     return pool_pixels(torch.from_numpy(dataset.read_values(image, rows, seed))).numpy()
 
 
+def read_sources(dataset: "Dataset", rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return numbers [n] of the pictures that ``rows`` were rendered from, equal for rows of one picture."""
+    known = dataset.read_sources(rows)
+    return np.arange(len(rows)) if known is None else known
+
+
 def training_blocks(
     dataset: "Dataset", rows: NDArray[np.int64], read: Callable[[NDArray[np.int64]], Features]
 ) -> Iterator[Block]:
@@ -106,8 +112,7 @@ def training_blocks(
         rows: Rows of the training pictures.
         read: Function from rows to features.
     """
-    known = dataset.read_sources(rows)
-    sources = np.arange(len(rows)) if known is None else known
+    sources = read_sources(dataset, rows)
     order = np.argsort(sources, kind="stable")
     rows, sources = rows[order], sources[order]
     start = 0
@@ -182,9 +187,7 @@ class TrainingPictures:
     @property
     def held_out_sources(self) -> NDArray[np.int64]:
         """Numbers of the sources of :attr:`held_out_rows`, equal for pictures of one source."""
-        rows = self.held_out_rows
-        known = self._evaluation.dataset.read_sources(rows)
-        return np.arange(len(rows)) if known is None else known
+        return read_sources(self._evaluation.dataset, self.held_out_rows)
 
     def find_nearest(self, points: NDArray[np.float32], space: Space) -> tuple[NearestTraining, NearestTraining]:
         """Return the nearest training pictures of points [n, F], and those of the held-out pictures.

@@ -50,14 +50,10 @@ class Overlap(Metric):
         mean, ceiling = weighted_mean(values, weights, seed), weighted_mean(real, weights, seed)
         shortfall = weighted_mean(real - values, weights, seed)
 
-        def binomial_error(percentage: float, stderr: float | None) -> float | None:
-            """Return the standard error of a percentage, at least that of a share of ``comparison.n`` pictures."""
-            return None if stderr is None else share_error(percentage, stderr, comparison.n)
-
         return self.score(
             evaluation,
             mean.value,
-            binomial_error(mean.value, mean.stderr),
+            share_error(mean.value, mean.stderr, comparison.n),
             comparison.n,
             posterior=posterior,
             given=comparison.queries.given_count,
@@ -65,7 +61,7 @@ class Overlap(Metric):
             details={
                 **comparison.picture_counts(),
                 "ceiling": ceiling.value,
-                "ceiling_stderr": binomial_error(ceiling.value, ceiling.stderr),
+                "ceiling_stderr": share_error(ceiling.value, ceiling.stderr, comparison.n),
                 "below_ceiling": shortfall.value,
                 "below_ceiling_stderr": shortfall.stderr,
                 "splits_sd": mean.splits_sd,

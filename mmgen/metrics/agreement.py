@@ -109,14 +109,14 @@ class Agreement(Metric):
             if has_real.any():
                 ceiling = weighted_mean(theirs[has_real], weights[has_real], seed)
                 short = weighted_mean((theirs - own)[has_real], weights[has_real], seed)
-                error = None if ceiling.stderr is None else share_error(ceiling.value, ceiling.stderr, number)
+                error = share_error(ceiling.value, ceiling.stderr, number)
                 details |= {"ceiling": ceiling.value, "ceiling_stderr": error}
                 details |= {"below_ceiling": short.value, "below_ceiling_stderr": short.stderr}
             scores.append(
                 self.score(
                     evaluation,
                     mean.value,
-                    None if mean.stderr is None else share_error(mean.value, mean.stderr, pictures),
+                    share_error(mean.value, mean.stderr, pictures),
                     pictures,
                     quantity=quantity,
                     posterior=posterior,

@@ -56,14 +56,11 @@ class Binding(Metric):
         by_object = np.average(readings.right.all(3).mean(1), axis=0, weights=queries.weights)
         by_property = np.average(readings.right.mean(1), axis=0, weights=queries.weights)
 
-        def error(value: float, stderr: float | None) -> float | None:
-            return None if stderr is None else share_error(value, stderr, pictures)
-
         return [
             self.score(
                 evaluation,
                 mean.value,
-                error(mean.value, mean.stderr),
+                share_error(mean.value, mean.stderr, pictures),
                 pictures,
                 quantity="all objects right",
                 posterior=posterior,
@@ -71,9 +68,9 @@ class Binding(Metric):
                 points=ExampleValues.from_values(values, queries.weights),
                 details={
                     "swapped": swapped.value,
-                    "swapped_stderr": error(swapped.value, swapped.stderr),
+                    "swapped_stderr": share_error(swapped.value, swapped.stderr, pictures),
                     "mixed": mixed.value,
-                    "mixed_stderr": error(mixed.value, mixed.stderr),
+                    "mixed_stderr": share_error(mixed.value, mixed.stderr, pictures),
                     "by_object": dict(zip(objects.labels, (100 * by_object).tolist(), strict=True)),
                     "independent": 100 * float(by_property.prod()),
                     "queries": len(queries),

@@ -7,7 +7,6 @@ References:
     Sections 4.2 and 5.4
 """
 
-from abc import abstractmethod
 from collections.abc import Generator
 from typing import TYPE_CHECKING, ClassVar
 
@@ -69,9 +68,6 @@ class CodeAgreement(Metric):
         "balanced": "balanced",
     }
 
-    @abstractmethod
-    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]: ...
-
     def score_codes(
         self, evaluation: "Evaluation", posterior: str, queries: Queries, predicted: NDArray[np.uint8]
     ) -> list[Score]:
@@ -121,7 +117,7 @@ class CodeAgreement(Metric):
         return self.score(
             evaluation,
             mean.value,
-            None if mean.stderr is None else share_error(mean.value, mean.stderr, pictures),
+            share_error(mean.value, mean.stderr, pictures),
             pictures,
             quantity="correctness",
             posterior=posterior,

@@ -119,7 +119,7 @@ class LabelAccuracy(Metric):
             length = counted.sum(1)
             shares = 100.0 * torch.where(length > 0, 1 - wrong.sum(1) / length.clamp_min(1), 1.0).double()
             spread = float(shares.std() / math.sqrt(len(shares))) if len(shares) > 1 else None
-            error = None if spread is None else share_error(float(shares.mean()), spread, len(shares))
+            error = share_error(float(shares.mean()), spread, len(shares))
             scores.append(self._make_score(evaluation, part, protocol, shares, error, draws, by_attribute))
         return scores
 

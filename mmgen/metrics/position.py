@@ -59,7 +59,7 @@ class Position(Metric):
             self.score(
                 evaluation,
                 mean.value,
-                None if mean.stderr is None else share_error(mean.value, mean.stderr, pictures),
+                share_error(mean.value, mean.stderr, pictures),
                 pictures,
                 quantity="objects in their places",
                 posterior=posterior,

@@ -204,6 +204,13 @@ class Model(nn.Module, ABC):
             condition: Descriptions [B] for a conditional model.
         """
 
+    def _run_decoder(self, name: str, z: Tensor) -> Tensor:
+        """Return what the decoder of a modality makes of its input [..., F]."""
+        if name not in self.decoders:
+            raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.generates)}")
+        parameters: Tensor = self.decoders[name](z.reshape(-1, z.shape[-1]))
+        return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
+
     def drawing_steps(
         self, z: Tensor, condition: Batch | None = None, pictures: Tensor | None = None
     ) -> list[DrawingStep]:

@@ -228,10 +228,7 @@ class Autoencoder(GaussianModel):
         return mean if mean.dtype == torch.float64 else mean.float()
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        if name not in self.decoders:
-            raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.decoders)}")
-        parameters: Tensor = self.decoders[name](z.reshape(-1, z.shape[-1]))
-        return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
+        return self._run_decoder(name, z)
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         """Return E[x_name | z] of words; of pictures the decoder's own output, cut to [0, 1]."""

@@ -207,11 +207,7 @@ class HierarchicalVAE(Model):
         return self._prior_chain(*z.shape[:-1], like=z).log_prob(z)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        if name not in self.decoders:
-            raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.decoders)}")
-        lowest = next(iter(self.latent.split(z).values()))
-        parameters: Tensor = self.decoders[name](lowest.reshape(-1, lowest.shape[-1]))
-        return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
+        return self._run_decoder(name, next(iter(self.latent.split(z).values())))
 
     def inference_parameters(self) -> list[nn.Parameter]:
         return [p for part in (self.encoder, self.first, self.upwards) for p in part.parameters()]

@@ -294,10 +294,7 @@ class SemiSupervisedVAE(Model):
         if name == self.labels.name:
             # log y: one-hot values have log-probabilities 0 and almost never, and mean ones their own.
             return z[..., : self.labels.total_size].clamp_min(torch.e**IMPOSSIBLE).log()
-        if name != self.image.name:
-            raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.generates)}")
-        parameters: Tensor = self.decoders[name](z.reshape(-1, z.shape[-1]))
-        return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
+        return self._run_decoder(name, z)
 
     def inference_parameters(self) -> list[nn.Parameter]:
         parts = (self.encoder, self.style, self.label_encoder, self.label_head)

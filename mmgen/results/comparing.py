@@ -165,17 +165,14 @@ def _build_table(
     return ComparedTable(conditions, description, better, tuple(columns), tuple(rows), against, tuple(notes))
 
 
-def _select_same_metric(conditions: Conditions, all_conditions: Sequence[Conditions]) -> list[Conditions]:
-    return [one for one in all_conditions if one.metric == conditions.metric]
-
-
 def _describe_conditions(
     conditions: Conditions, all_conditions: Sequence[Conditions], file_names: Mapping[str, str]
 ) -> str:
     named = conditions.by_name
     names = [name for name in ("protocol", "split", "content") if named.get(name)]
     names += ["part"] if named.get("part", "test") != "test" else []
-    names += [name for name in differing_names(_select_same_metric(conditions, all_conditions)) if name not in names]
+    alike = [one for one in all_conditions if one.metric == conditions.metric]
+    names += [name for name in differing_names(alike) if name not in names]
     return ", ".join(f"{condition_title(name)} {conditions.format_value(name, file_names)}" for name in names)
 
 

@@ -269,33 +269,25 @@ _USUAL: dict[str, Any] = {"quantity": "", "stderr": None, "unit": "", "better": 
 
 
 def _parse_score(path: Path, number: int, line: str) -> Score:
-    expected = "expected a score as mmgen eval --json prints it; measure again, or remove the line"
+    refusal = ArtifactError(
+        f"{path}: line {number} is no score, expected one as mmgen eval --json prints it; measure again, or remove the "
+        "line"
+    )
     try:
         record = parse_json(line)
-    except MalformedError as error:
-        raise ArtifactError(f"{path}: line {number} is not JSON ({error}), {expected}") from None
-    if not isinstance(record, dict) or not {"metric", "value"} <= record.keys():
-        raise ArtifactError(f"{path}: line {number} has no metric and value, {expected}")
-    if beyond := next((value for value in _iterate_numbers(record) if abs(value) > _LARGEST), None):
-        raise ArtifactError(
-            f"{path}: line {number} has the number {beyond:g}, expected at most {_LARGEST:g}; fix the line"
-        )
-    if "extra" in record:
-        raise ArtifactError(f"{path}: line {number} has an older format, {expected}")
-    try:
+        if not isinstance(record, dict) or not {"metric", "value"} <= record.keys() or "extra" in record:
+            raise refusal
         score = _score_adapter().validate_json(json.dumps({**_USUAL, **record}), strict=True)
-    except ValidationError as error:
-        name, kind = error.errors()[0]["loc"][0], error.errors()[0]["type"]
-        faults = {"greater_than_equal": "below 0", "literal_error": "other than higher, lower or neither"}
-        raise ArtifactError(
-            f"{path}: line {number} has a {name} {faults.get(kind, 'of the wrong type')}, {expected}"
-        ) from None
+    except (MalformedError, ValidationError):
+        raise refusal from None
+    if any(abs(value) > _LARGEST for value in _iterate_numbers(record)):
+        raise refusal
     if score.judge_accuracy and "mean" not in score.judge_accuracy:
-        raise ArtifactError(f"{path}: line {number} has a judge_accuracy without mean, {expected}")
+        raise refusal
     if score.points is not None and not score.points.is_mean(score.value):
-        raise ArtifactError(f"{path}: line {number} has points whose mean is not its value, {expected}")
+        raise refusal
     if score.run and not all(key in score.run for key in _RUN):
-        raise ArtifactError(f"{path}: line {number} has a run without {', '.join(_RUN)}, {expected}")
+        raise refusal
     return score
 
 

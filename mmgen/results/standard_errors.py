@@ -10,6 +10,7 @@ References:
 
 import math
 from dataclasses import replace
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,18 +41,24 @@ def binomial_error(value: float, n: int) -> float:
     return 100 * math.sqrt(centre * (1 - centre) / total)
 
 
-def share_error(value: float, stderr: float, n: int) -> float:
+@overload
+def share_error(value: float, stderr: float, n: int) -> float: ...
+@overload
+def share_error(value: float, stderr: float | None, n: int) -> float | None: ...
+def share_error(value: float, stderr: float | None, n: int) -> float | None:
     """Return the standard error of a mean of shares: ``stderr``, raised to a minimum so that it is never 0; percent.
 
     Args:
         value: The share in percent.
-        stderr: Standard error from the spread of the shares, in percent; the result is at least this.
+        stderr: Standard error from the spread of the shares, in percent; the result is at least this. None gives None.
         n: Number of answers: pictures or data points.
 
     Example:
         >>> round(share_error(100.0, 0.0, 100), 2), share_error(50.0, 5.0, 100)
         (1.35, 5.0)
     """
+    if stderr is None:
+        return None
     share, total = value / 100, n + 2 * _ADDED
     centre = (n * share + _ADDED) / total
     squares = (n * stderr / 100) ** 2 + n * (share - centre) ** 2

@@ -63,8 +63,8 @@ class Table:
         """
         words = replace(
             self,
-            columns=_strip_controls_of_cells(self.columns),
-            rows=[_strip_controls_of_cells(_format_row(row)) for row in self.rows],
+            columns=[strip_controls(column) for column in self.columns],
+            rows=[[strip_controls(cell) for cell in _format_row(row)] for row in self.rows],
         )
         lines = _format_columns(words, width) or _format_blocks(words, width or 80)
         return "\n".join(line.rstrip() for line in [*lines, *filter(None, [strip_controls(self.note)])])
@@ -88,7 +88,7 @@ class Table:
 
     def markdown(self) -> str:
         """Format the table in Markdown, with the title and the best numbers in bold."""
-        rule = ["---:" if self._is_numeric(place) else "---" for place in self._column_numbers]
+        rule = ["---:" if self._is_numeric(place) else "---" for place in range(len(self.columns))]
         rows = [_format_row(row, "**", "**") for row in self.rows]
         head = [f"**{_escape_markdown(self.title)}**", ""] if self.title else []
         foot = ["", _escape_markdown(self.note)] if self.note else []
@@ -97,7 +97,7 @@ class Table:
 
     def latex(self) -> str:
         r"""Format the table in LaTeX with the package booktabs; the best numbers are bold, the note is a comment."""
-        numbers = "".join("r" if self._is_numeric(place) else "l" for place in self._column_numbers)
+        numbers = "".join("r" if self._is_numeric(place) else "l" for place in range(len(self.columns)))
         caption = [rf"\caption{{{_escape_latex(self.title)}}}"] if self.title else []
         caption += [rf"\label{{{self.label}}}"] if self.label else []
         lines = [r"\begin{table}", r"\centering", *caption, rf"\begin{{tabular}}{{{numbers}}}", r"\toprule"]
@@ -119,10 +119,6 @@ class Table:
 
     def _repr_html_(self) -> str:
         return self.html()
-
-    @property
-    def _column_numbers(self) -> range:
-        return range(len(self.columns))
 
     def _is_numeric(self, place: int) -> bool:
         """Return whether the column at this place holds numbers, so that it is aligned to the right."""
@@ -151,10 +147,6 @@ def _format_row(row: Iterable[Cell], before: str = "", after: str = "*") -> list
         cell if isinstance(cell, str) else cell.text_with_marks(before, after) if cell.best else cell.text_with_marks()
         for cell in row
     ]
-
-
-def _strip_controls_of_cells(cells: Iterable[str]) -> list[str]:
-    return [strip_controls(cell) for cell in cells]
 
 
 # --- terminal
@@ -196,7 +188,7 @@ def _fit_widths(columns: Sequence[Sequence[str]], room: int | None) -> list[int]
 def _format_columns(table: Table, width: int | None) -> list[str] | None:
     """Format a table as lines with aligned columns; None if it is too wide."""
     rows: list[list[str]] = [[*row] for row in table.rows]  # type: ignore[list-item]
-    every = list(table._column_numbers)
+    every = list(range(len(table.columns)))
     differing = [place for place in every if len(rows) < 2 or len({row[place] for row in rows}) > 1]
     for chosen in (every, differing):
         cells = [[table.columns[place], *(row[place] for row in rows)] for place in chosen]

@@ -14,6 +14,7 @@ from mmgen.metrics import Metric, Score, evaluate
 from mmgen.settings.config import validate
 
 _PROPERTIES = {"tone": ["dark", "light"], "size": ["small", "large"]}
+_TRAINING = {"steps": 4, "batch": 16, "validate_every": 4, "device": "cpu"}
 _SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
 
 
@@ -86,93 +87,82 @@ def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
         folder: Folder of the files.
         device: Device of model and classifier.
     """
-    return _train_and_evaluate(folder, _write_pictures, device)
+    return _train_and_judge(folder, _write_pictures, device)
 
 
 def small_objects_evaluation(folder: Path) -> Evaluation:
     """Return an evaluation as :func:`small_evaluation` does, of pictures of two objects with two properties each."""
-    return _train_and_evaluate(folder, _write_objects, "cpu")
-
-
-def _train_and_evaluate(folder: Path, write: Callable[[Path], None], device: str) -> Evaluation:
-    """Train a model and a classifier on the data that ``write`` writes, and return their evaluation."""
-    from mmgen.classifier import ClassifierSettings, load_classifier, train_classifier
-    from mmgen.generation import load
-    from mmgen.training.model_run import complete_settings, train_model
-
-    folder.mkdir(exist_ok=True)
-    data, model, judge = folder / "data.h5", folder / "model.safetensors", folder / "judge.safetensors"
-    write(data)
-    training: dict[str, Any] = {"steps": 4, "batch": 16, "validate_every": 4, "device": "cpu"}
-    values = {
-        "objective": {"name": "telbo"},
-        "model": {"latent_size": 2, "hidden": 16, "image_network": {"name": "mlp", "hidden": (16,)}},
-        "training": training,
-    }
-    with Dataset.open(data) as dataset:
-        settings = complete_settings(values, dataset)
-    train_model(data, settings, model).run()
-    judges = []
-    for seed, path in enumerate((judge, folder / "second-judge.safetensors")):
-        chosen = {"network": "small", "training": {**training, "seed": seed}}
-        train_classifier(data, path, validate(ClassifierSettings, chosen)).run()
-        judges.append(load_classifier(path, device))
-    evaluation = Evaluation(load(model, device), Dataset.open(data), judges[0], ("prior", "own"), _SETTINGS)
-    evaluation.replace_classifier(judges[1])  # for metrics that compare judges
-    return evaluation
+    return _train_and_judge(folder, _write_objects, "cpu")
 
 
 def small_graph_evaluation(folder: Path) -> Evaluation:
     """Train a graph auto-encoder of forty nodes in two groups, with data, in ``folder``; return its evaluation."""
-    from mmgen.generation import load
-    from mmgen.training.model_run import complete_settings, train_model
-
-    folder.mkdir(exist_ok=True)
-    data, model = folder / "graph.h5", folder / "graph.safetensors"
-    _write_graph(data)
     values = {
         "objective": {"name": "balanced-edges"},
         "model": {"name": "graph-vae", "latent_size": 2, "hidden": 4},
-        "training": {"steps": 4, "batch": 40, "validate_every": 4, "device": "cpu"},
+        "training": {**_TRAINING, "batch": 40},
         "data": {"split": "links"},
     }
-    with Dataset.open(data) as dataset:
-        settings = complete_settings(values, dataset)
-    train_model(data, settings, model).run()
-    return Evaluation(load(model), Dataset.open(data), None, ("prior",), _SETTINGS)
+    return _train(folder, _write_graph, values, ("prior",))
 
 
 def small_translation_evaluation(folder: Path) -> Evaluation:
     """Train a model of sentences in two languages, with data, in ``folder``; return its evaluation."""
+    values = {
+        "objective": {"name": "mvae", "modalities": ("one", "other")},
+        "model": {"latent_size": 2, "text_network": {"embedding": 4, "hidden": 8, "head": 8}},
+        "training": _TRAINING,
+    }
+    return _train(folder, _write_sentences, values)
+
+
+def _train_and_judge(folder: Path, write: Callable[[Path], None], device: str) -> Evaluation:
+    """Train a model and two classifiers on the pictures that ``write`` writes, and return their evaluation."""
+    from mmgen.classifier import ClassifierSettings, load_classifier, train_classifier
+
+    values = {
+        "objective": {"name": "telbo"},
+        "model": {"latent_size": 2, "hidden": 16, "image_network": {"name": "mlp", "hidden": (16,)}},
+        "training": _TRAINING,
+    }
+    made = _train(folder, write, values, device=device)
+    judges = []
+    for seed, name in enumerate(("judge", "second-judge")):
+        path = folder / f"{name}.safetensors"
+        chosen = validate(ClassifierSettings, {"network": "small", "training": {**_TRAINING, "seed": seed}})
+        train_classifier(made.dataset.path, path, chosen).run()
+        judges.append(load_classifier(path, device))
+    evaluation = Evaluation(made.loaded, made.dataset, judges[0], made.posteriors, _SETTINGS)
+    evaluation.replace_classifier(judges[1])  # for metrics that compare judges
+    return evaluation
+
+
+def _train(
+    folder: Path,
+    write: Callable[[Path], None],
+    values: dict[str, Any],
+    posteriors: tuple[str, ...] = ("prior", "own"),
+    device: str = "cpu",
+) -> Evaluation:
+    """Train a model with these settings on the data that ``write`` writes, and return its evaluation."""
     from mmgen.generation import load
     from mmgen.training.model_run import complete_settings, train_model
 
     folder.mkdir(exist_ok=True)
-    data, model = folder / "sentences.h5", folder / "sentences.safetensors"
-    _write_sentences(data)
-    values = {
-        "objective": {"name": "mvae", "modalities": ("one", "other")},
-        "model": {"latent_size": 2, "text_network": {"embedding": 4, "hidden": 8, "head": 8}},
-        "training": {"steps": 4, "batch": 16, "validate_every": 4, "device": "cpu"},
-    }
+    data, model = folder / "data.h5", folder / "model.safetensors"
+    write(data)
     with Dataset.open(data) as dataset:
         settings = complete_settings(values, dataset)
     train_model(data, settings, model).run()
-    return Evaluation(load(model), Dataset.open(data), None, ("prior", "own"), _SETTINGS)
+    return Evaluation(load(model, device), Dataset.open(data), None, posteriors, _SETTINGS)
 
 
-def _write_sentences(path: Path, number: int = 120) -> None:
-    """Write a dataset of sentences of one to three words with translations, word by word."""
-    import numpy as np
-
-    vocabularies = {name: ("<unk>", *(f"{name}{word}" for word in range(5))) for name in ("one", "other")}
-    codes = 1 + np.random.default_rng(0).integers(0, 5, (number, 3))
-    codes = np.where(np.arange(3) < 1 + np.arange(number)[:, None] % 3, codes, 6).astype(np.uint16)
-    with DatasetWriter(path, size=number, settings={"recipe": "none"}, seed=0, command="mmgen.testing") as writer:
-        for name, vocabulary in vocabularies.items():
-            writer.add_text(name, vocabulary, 3)
-        writer.write(0, dict.fromkeys(vocabularies, codes))
-        rows = np.arange(number)
+def _write_rows(path: Path, values: dict[str, Any], add: Callable[[DatasetWriter], None]) -> None:
+    """Write a dataset of ``values`` by modality, half of it for training; ``add`` declares the modalities."""
+    rows = range(len(next(iter(values.values()))))
+    with DatasetWriter(path, size=len(rows), settings={"recipe": "none"}, seed=0, command="mmgen.testing") as writer:
+        add(writer)
+        writer.write(0, values)
         writer.add_splits("iid", train=rows[:60], val=rows[60:90], test=rows[90:])
 
 
@@ -202,6 +192,21 @@ def _write_graph(path: Path, nodes: int = 40) -> None:
         writer.add_split_of_edges("links")
 
 
+def _write_sentences(path: Path, number: int = 120) -> None:
+    """Write a dataset of sentences of one to three words with translations, word by word."""
+    import numpy as np
+
+    vocabularies = {name: ("<unk>", *(f"{name}{word}" for word in range(5))) for name in ("one", "other")}
+    codes = 1 + np.random.default_rng(0).integers(0, 5, (number, 3))
+    codes = np.where(np.arange(3) < 1 + np.arange(number)[:, None] % 3, codes, 6).astype(np.uint16)
+
+    def add(writer: DatasetWriter) -> None:
+        for name, vocabulary in vocabularies.items():
+            writer.add_text(name, vocabulary, 3)
+
+    _write_rows(path, dict.fromkeys(vocabularies, codes), add)
+
+
 def _write_pictures(path: Path, number: int = 120) -> None:
     """Write a dataset of pictures [1, 16, 16] that are light at the left or the right, in one of three tones."""
     import numpy as np
@@ -210,13 +215,7 @@ def _write_pictures(path: Path, number: int = 120) -> None:
     images = np.zeros((number, 1, 16, 16), np.uint8)
     for image, (tone, side) in zip(images, codes, strict=True):
         image[:, :, 8 * side : 8 * side + 8] = 80 * (tone + 1)
-    settings = {"recipe": "none"}
-    with DatasetWriter(path, size=number, settings=settings, seed=0, command="mmgen.testing") as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bytes")
-        writer.add_attributes("attributes", {"tone": ["dark", "grey", "light"], "side": ["left", "right"]})
-        writer.write(0, {"image": images, "attributes": codes})
-        rows = np.arange(number)
-        writer.add_splits("iid", train=rows[:60], val=rows[60:90], test=rows[90:])
+    _write_described(path, images, codes, {"tone": ["dark", "grey", "light"], "side": ["left", "right"]})
 
 
 def _write_objects(path: Path, number: int = 120) -> None:
@@ -229,9 +228,14 @@ def _write_objects(path: Path, number: int = 120) -> None:
         for left, (tone, size) in zip((0, 8), objects, strict=True):
             image[:, : 4 + 4 * size, left : left + 4 + 4 * size] = 100 * (tone + 1)
     names = {f"{name}_{label}": values for label in (1, 2) for name, values in _PROPERTIES.items()}
-    with DatasetWriter(path, size=number, settings={"recipe": "none"}, seed=0, command="mmgen.testing") as writer:
+    _write_described(path, images, codes, names)
+
+
+def _write_described(path: Path, images: Any, codes: Any, attributes: dict[str, list[str]]) -> None:
+    """Write pictures [N, 1, 16, 16] with codes [N, A] of their attributes."""
+
+    def add(writer: DatasetWriter) -> None:
         writer.add_image("image", shape=(1, 16, 16), layout="bytes")
-        writer.add_attributes("attributes", names)
-        writer.write(0, {"image": images, "attributes": codes})
-        rows = np.arange(number)
-        writer.add_splits("iid", train=rows[:60], val=rows[60:90], test=rows[90:])
+        writer.add_attributes("attributes", attributes)
+
+    _write_rows(path, {"image": images, "attributes": codes}, add)

@@ -39,24 +39,38 @@ TINY: dict[str, Any] = {
 }
 
 
-def write_bars(path: Path, shuffled: bool = False, two: bool = False) -> None:
-    """Pictures of 6x6 in which one of three bars is bright; its place is the label, or by chance."""
-    generator = np.random.default_rng(0)
+PLACES = {"place": ["left", "middle", "right"]}
+
+
+def write(path: Path, images: dict[str, np.ndarray], codes: np.ndarray, words: dict[str, list[str]] = PLACES) -> Path:
+    """A dataset of pictures [SIZE, 1, 6, 6] by modality with attributes [SIZE, A]."""
+    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
+        for name in images:
+            writer.add_image(name, shape=(1, 6, 6), layout="bytes")
+        writer.add_attributes("attributes", words)
+        values = {name: pixels.astype(np.uint8) for name, pixels in images.items()}
+        writer.write(0, {**values, "attributes": codes.astype(np.uint8)})
+        rows = np.arange(SIZE)
+        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
+    return path
+
+
+def bars_and_places(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures of 6x6 in which one of three bars is bright, and its place."""
     place = np.arange(SIZE) % 3
     images = generator.integers(0, 40, (SIZE, 1, 6, 6))
     for bar in range(3):
         images[place == bar, 0, :, 2 * bar : 2 * bar + 2] += 200
-    codes = (generator.permutation(place) if shuffled else place)[:, None].astype(np.uint8)
-    words = {"place": ["left", "middle", "right"]}
-    if two:
-        words["colour"] = ["grey"]
-        codes = np.concatenate([codes, np.zeros_like(codes)], 1)
-    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
-        writer.add_image("image", shape=(1, 6, 6), layout="bytes")
-        writer.add_attributes("attributes", words)
-        writer.write(0, {"image": images.astype(np.uint8), "attributes": codes})
-        rows = np.arange(SIZE)
-        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
+    return images, place
+
+
+def write_bars(path: Path, shuffled: bool = False, two: bool = False) -> None:
+    """Pictures of bars, whose place is the label, or by chance."""
+    generator = np.random.default_rng(0)
+    images, place = bars_and_places(generator)
+    codes = (generator.permutation(place) if shuffled else place)[:, None]
+    other = np.zeros((SIZE, int(two)))
+    write(path, {"image": images}, np.concatenate([codes, other], 1), PLACES | ({"colour": ["grey"]} if two else {}))
 
 
 @pytest.fixture(scope="module")
@@ -124,11 +138,7 @@ def test_labels_of_what_is_not_paired_change_nothing(method: str, bars: Path, tm
     with Dataset.open(bars) as source:
         codes = source.read_attributes("attributes")
         turned = np.array([[c if n in keep else (c + 1) % 3] for n, (c,) in enumerate(codes)], np.uint8)
-        with DatasetWriter(other, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
-            writer.add_image("image", shape=(1, 6, 6), layout="bytes")
-            writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
-            writer.write(0, {"image": source.read_image("image"), "attributes": turned})
-            writer.add_splits("iid", **{part: source.split("iid", part) for part in ("train", "val", "test")})
+        write(other, {"image": source.read_image("image")}, turned)
     one, two = (measure_labels(path, method, [LabelSupply(0.05)], settings).run()[0] for path in (bars, other))
     assert one.points.values == two.points.values
 
@@ -173,13 +183,7 @@ def test_the_main_picture_is_that_of_the_joint_model(tmp_path: Path) -> None:
     images = {"completion": generator.integers(0, 256, (SIZE, 1, 6, 6)), "image": np.zeros((SIZE, 1, 6, 6))}
     for bar in range(3):
         images["image"][codes[:, 0] == bar, 0, :, 2 * bar : 2 * bar + 2] = 200
-    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
-        for name in images:
-            writer.add_image(name, shape=(1, 6, 6), layout="bytes")
-        writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
-        writer.write(0, {**{n: x.astype(np.uint8) for n, x in images.items()}, "attributes": codes})
-        rows = np.arange(SIZE)
-        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
+    write(path, images, codes)
     settings = settings_of(path)
     with Dataset.open(path) as dataset:
         assert next(iter(dataset.images)) == "completion"
@@ -195,12 +199,7 @@ def write_unknown(path: Path, unknown: slice) -> None:
     codes = (np.arange(SIZE) % 3)[:, None].astype(np.uint8)
     codes[unknown] = 255
     images = np.random.default_rng(0).integers(0, 256, (SIZE, 1, 6, 6)).astype(np.uint8)
-    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
-        writer.add_image("image", shape=(1, 6, 6), layout="bytes")
-        writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
-        writer.write(0, {"image": images, "attributes": codes})
-        rows = np.arange(SIZE)
-        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
+    write(path, {"image": images}, codes)
 
 
 @pytest.mark.parametrize("method", READERS)
@@ -228,19 +227,10 @@ def test_labels_that_are_unknown_are_reported_before_anything_is_learnt(
 def test_a_network_learns_the_attribute_that_is_said_alone(tmp_path: Path) -> None:
     """The other attribute, different in everything, changes neither the weights nor when training stops."""
     paths, kinds = [tmp_path / f"{n}.h5" for n in range(2)], ["grey", "red"]
-    place = np.arange(SIZE) % 3
     generator = np.random.default_rng(0)
-    images = generator.integers(0, 40, (SIZE, 1, 6, 6))
-    for bar in range(3):
-        images[place == bar, 0, :, 2 * bar : 2 * bar + 2] += 200
+    images, place = bars_and_places(generator)
     for path, colour in zip(paths, (generator.integers(0, 2, SIZE), np.full(SIZE, 255)), strict=True):
-        with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
-            writer.add_image("image", shape=(1, 6, 6), layout="bytes")
-            writer.add_attributes("attributes", {"colour": kinds, "place": ["left", "middle", "right"]})
-            codes = np.stack([colour, place], 1).astype(np.uint8)
-            writer.write(0, {"image": images.astype(np.uint8), "attributes": codes})
-            rows = np.arange(SIZE)
-            writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
+        write(path, {"image": images}, np.stack([colour, place], 1), {"colour": kinds, **PLACES})
     settings = settings_of(paths[0], steps=60, validate_every=10)
     one, two = (measure_labels(path, "supervised", [LabelSupply(0.1)], settings, "place").run()[0] for path in paths)
     assert one.details == two.details

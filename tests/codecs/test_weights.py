@@ -185,12 +185,6 @@ def test_hostile_folders_are_refused_in_a_sentence(case: str, words: str, tiny: 
     assert "\n" not in str(refusal.value) and len(str(refusal.value)) < 600
 
 
-def test_a_folder_of_a_whole_pipeline_names_its_inner_one(kl: Path) -> None:
-    kl.rename(kl.with_name("vae"))
-    with pytest.raises(SettingsError, match=r"perhaps .*/vae is meant"):
-        read_pretrained(kl.parent)
-
-
 def test_two_files_of_a_tiny_autoencoder(tmp_path: Path) -> None:
     codec = TINY.model_copy(
         update={

@@ -162,7 +162,7 @@ def test_what_a_report_cannot_show_is_named(world: Path, tmp_path: Path) -> None
         gather_files([stranger])
     broken = tmp_path / "scores.jsonl"
     broken.write_text('{"metric": "correctness"}\n')
-    with pytest.raises(ArtifactError, match="line 1 has no metric and value"):
+    with pytest.raises(ArtifactError, match="line 1 is no score"):
         gather_files([broken])
     with pytest.raises(UsageError, match="got no files, expected a checkpoint"):
         gather_files([])

@@ -229,7 +229,7 @@ def test_what_real_halves_get_is_told_with_a_number(tmp_path: Path) -> None:
 
 
 def test_accuracies_of_a_judge_are_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="line 1 has a judge_accuracy of the wrong type"):
+    with pytest.raises(ArtifactError, match="line 1 is no score"):
         _read(tmp_path, _correctness(60.0, 4, judge_accuracy=[92.0]))
 
 

@@ -45,7 +45,7 @@ def test_languages_are_observed_and_described_by_one_another() -> None:
 def test_a_description_in_one_language_is_written_in_the_other(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = folder / "sentences.safetensors"
+    model = folder / "model.safetensors"
     out = tmp_path / "drawn.txt"
     assert run("sample", model, "--given", "other1 other2", "-n", 3, "-o", out) == 0
     lines = out.read_text(encoding="utf-8").splitlines()
@@ -54,7 +54,7 @@ def test_a_description_in_one_language_is_written_in_the_other(
     samples = tmp_path / "drawn.h5"
     assert run("sample", model, "--given", "other1 other2", "-n", 3, "-o", samples) == 0
     stored = read_samples(samples)
-    words = Dataset.open(folder / "sentences.h5").texts["one"]
+    words = Dataset.open(folder / "data.h5").texts["one"]
     assert [words.words(row) for row in stored.images] == lines
     assert (
         run("sample", model, "--from", "one", "--to", "other", "-n", 1, "--dataset-row", 3, "-o", tmp_path / "t.txt")
@@ -66,7 +66,7 @@ def test_a_description_in_one_language_is_written_in_the_other(
 def test_sentences_of_a_file_are_translated_line_by_line(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model, text, out = folder / "sentences.safetensors", tmp_path / "mine.txt", tmp_path / "yours.txt"
+    model, text, out = folder / "model.safetensors", tmp_path / "mine.txt", tmp_path / "yours.txt"
     text.write_text("one0 One1\none2 dragon one3 one4\n", encoding="utf-8")
     assert run("sample", model, "--from", f"one={text}", "--to", "other", "-n", 2, "-o", out) == 0
     said = capsys.readouterr().err
@@ -86,8 +86,8 @@ def test_sentences_of_a_file_are_translated_line_by_line(
 
 
 def test_the_library_translates_codes(folder: Path) -> None:
-    loaded = load(folder / "sentences.safetensors")
-    with Dataset.open(folder / "sentences.h5") as data:
+    loaded = load(folder / "model.safetensors")
+    with Dataset.open(folder / "data.h5") as data:
         codes = data.read_values("other", np.arange(4))
     drawn = loaded.translate({"other": codes}, target="one")
     z = loaded.model.posterior(
@@ -103,7 +103,7 @@ def test_the_library_translates_codes(folder: Path) -> None:
 def test_a_posterior_is_fitted_to_each_language(folder: Path, tmp_path: Path, language: str) -> None:
     fitted = tmp_path / "fit.safetensors"
     quick = ("--set", "training.steps=4", "--set", "training.validate_every=4", "--set", "training.batch=16")
-    assert run("fit-aggregate", folder / "sentences.safetensors", "--given", language, *quick, "-o", fitted) == 0
+    assert run("fit-aggregate", folder / "model.safetensors", "--given", language, *quick, "-o", fitted) == 0
     loaded = load(fitted)
     assert loaded.fitted is not None
     assert loaded.fitted.reads == ({"text": "other"}.get(language, language),)
@@ -113,7 +113,7 @@ def test_a_posterior_is_fitted_to_each_language(folder: Path, tmp_path: Path, la
 
 
 def test_pages_and_figures_of_sentences(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = folder / "sentences.safetensors"
+    model = folder / "model.safetensors"
     assert run("plot", "translations", model, "--number", 2, "-o", tmp_path / "t.png") == 0
     assert (tmp_path / "t.png").stat().st_size > 1000
     assert run("report", model, "-o", tmp_path / "report.html") == 0

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.factors import Code, chance_information, leading_dimensions, relative_information
 from mmgen.metrics.factors_found import FactorsFound
-from mmgen.results.score import Score
 from tests.metrics.test_disentanglement import NAMES, code
 
 
@@ -74,14 +74,7 @@ def test_scores_say_each_factor() -> None:
         loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
         content_ids={},
     )
-    running = FactorsFound()(evaluation, "prior")  # type: ignore[arg-type]
-    scores: list[Score] = []
-    try:
-        while True:
-            next(running)
-    except StopIteration as ended:
-        scores = ended.value
-    count, *each = scores
+    count, *each = run_generator(FactorsFound()(evaluation, "prior"))  # type: ignore[arg-type]
     assert (count.value, count.unit, count.details["factors_in_all"]) == (4, "factors", 4)
     assert count.details["found_factors"] == list(NAMES)
     assert [score.quantity for score in each] == [f"information on {name}" for name in NAMES]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import run_generator
 from mmgen.densities.rectified_flow import RectifiedFlowDensity
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.needs import check_slow_pairs, explain_slow_densities, importance_samples, text_samples
@@ -61,12 +62,10 @@ def evaluation(posterior: StandIn, **settings: Any) -> Any:
 
 def scores(posterior: StandIn, **settings: Any) -> dict[str, Score]:
     """By protocol."""
-    work = LogLikelihood()(evaluation(posterior, **settings), "aggregate")
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return {score.protocol: score for score in stop.value}
+    return {
+        score.protocol: score
+        for score in run_generator(LogLikelihood()(evaluation(posterior, **settings), "aggregate"))
+    }
 
 
 @torch.no_grad()
@@ -104,21 +103,16 @@ def test_slow_densities_have_fewer_samples_unless_they_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "settings", "advice"),
-    [
-        (1.3e9, {"samples": 10_000}, "200 points with 10,000 samples each, .* about 14.4 hours, .* use --samples 692"),
-        (6e11, {}, "200 points with 10 samples each, .* about 6.7 hours, .* use --samples 1$"),
-        (6e12, {}, "about 66.7 hours, expected one at most; use --samples 1 --number 30$"),
-    ],
+    ("cost", "settings", "hours"), [(1.3e9, {"samples": 10_000}, "14.4"), (6e11, {}, "6.7"), (6e12, {}, "66.7")]
 )
-def test_what_takes_hours_is_refused_with_the_numbers_to_give(cost: float, settings: Any, advice: str) -> None:
-    with pytest.raises(UsageError, match=advice):
+def test_what_takes_hours_is_refused(cost: float, settings: Any, hours: str) -> None:
+    with pytest.raises(UsageError, match=f"log-likelihood got so many draws .* about {hours} hours, .* --samples"):
         explain_slow_densities(evaluation(Flow(exact_flow(2, **MIXTURE), cost), **settings))
 
 
 def test_a_slow_learned_prior_counts_its_samples_of_the_words() -> None:
     posterior = Flow(exact_flow(2, **MIXTURE), 1.3e9, ())
-    with pytest.raises(UsageError, match=r"use --text-samples \d+$"):
+    with pytest.raises(UsageError, match="use fewer --samples, --text-samples"):
         explain_slow_densities(evaluation(posterior, text_samples=50_000))
     assert explain_slow_densities(evaluation(posterior)) == ""
 
@@ -131,7 +125,7 @@ def test_the_cost_of_a_flow_counts_every_evaluation_of_its_network() -> None:
 
 def test_pairs_of_pictures_and_words_are_bounded_too() -> None:
     posterior = Flow(exact_flow(2, **MIXTURE), 1.3e9)
-    with pytest.raises(UsageError, match=r"retrieval got a pool of 200 with 10 samples each, .* use --pool \d+, or"):
+    with pytest.raises(UsageError, match=r"retrieval got so many draws .* or a smaller --pool"):
         check_slow_pairs(evaluation(posterior, pool=200), ("aggregate",))
     check_slow_pairs(evaluation(posterior, pool=40), ("aggregate",))
     check_slow_pairs(evaluation(posterior, pool=200), ())
@@ -144,13 +138,6 @@ def test_a_slow_fit_is_no_proposal_for_the_words() -> None:
         work.posteriors, work.ignores_text = ("prior",), lambda name: True
         work.loaded.fitted = work.loaded.posteriors["aggregate"]
         work.loaded.fitted._draw = lambda words, n, generator: torch.zeros(n, words.size, 2, dtype=torch.float64)
-        metric = LogLikelihood()(work, "prior")
-        while True:
-            try:
-                next(metric)
-            except StopIteration as stop:
-                found = {
-                    score.quantity: score.details["proposal"] for score in stop.value if score.protocol == "importance"
-                }
-                break
+        measured = run_generator(LogLikelihood()(work, "prior"))
+        found = {score.quantity: score.details["proposal"] for score in measured if score.protocol == "importance"}
         assert found["log p(y)"] == expected

@@ -13,6 +13,7 @@ import mmgen.metrics
 from mmgen.artifacts import Dataset
 from mmgen.classifier._files import build_classifier
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Frequencies, Queries, Questions, weighted_mean
 from mmgen.evaluation.real import jackknife_divergence, jensen_shannon, remaining_bias
@@ -93,12 +94,7 @@ def test_more_pictures_are_added_to_those_drawn(dataset: Dataset) -> None:
     queries = evaluation.questions.make_queries(1)
 
     def draw(n: int) -> np.ndarray:
-        work = evaluation.drawn_pictures.classify_pictures(queries, "own", n)
-        while True:
-            try:
-                next(work)
-            except StopIteration as stop:
-                return stop.value
+        return run_generator(evaluation.drawn_pictures.classify_pictures(queries, "own", n))
 
     few = draw(10).copy()
     many = draw(30)

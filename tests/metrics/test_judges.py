@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation import classifiers as judges
 from mmgen.metrics._base import default_metrics, evaluate, evaluate_with_classifiers
@@ -90,16 +91,9 @@ def test_features_are_those_of_the_pictures_that_were_judged(dataset: Dataset) -
     draws = (evaluation := asked(dataset, Judge())).drawn_pictures
     draws.store_features(lambda _: 5)
 
-    def run(work: Any) -> np.ndarray:
-        while True:
-            try:
-                next(work)
-            except StopIteration as stop:
-                return np.asarray(stop.value)
-
     queries = evaluation.questions.make_queries(1)
-    codes = run(draws.classify_pictures(queries, "own", 7))
-    features = run(draws.compute_features(queries, "own", 5))
+    codes = run_generator(draws.classify_pictures(queries, "own", 7))
+    features = run_generator(draws.compute_features(queries, "own", 5))
     assert features.shape[1] == 5 < codes.shape[1]
     np.testing.assert_array_equal(np.round(features * 255 / 60), codes[:, :5])
 

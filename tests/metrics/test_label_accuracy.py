@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics.label_accuracy import LabelAccuracy
@@ -89,12 +90,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
     )
     metric = LabelAccuracy()
     metric.check(evaluation)
-    work = metric(evaluation, "prior")
-    while True:
-        try:
-            assert 0 <= next(work) <= 1
-        except StopIteration as stop:
-            return {(score.quantity, score.protocol): score for score in stop.value}
+    return {(score.quantity, score.protocol): score for score in run_generator(metric(evaluation, "prior"))}
 
 
 def attribute_points() -> Batch:
@@ -257,8 +253,5 @@ def test_parameters_are_counted_once() -> None:
     inference, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
     model = torch.nn.ModuleDict({"inference": inference, "decoder": decoder, "again": inference})
     model.inference_parameters = lambda: list(inference.parameters())
-    work = Parameters()(SimpleNamespace(loaded=SimpleNamespace(model=model), content_ids={}), "prior")
-    next(work)
-    with pytest.raises(StopIteration) as stop:
-        next(work)
-    assert {score.quantity: score.value for score in stop.value.value} == {"inference networks": 8, "whole model": 17}
+    found = run_generator(Parameters()(SimpleNamespace(loaded=SimpleNamespace(model=model), content_ids={}), "prior"))
+    assert {score.quantity: score.value for score in found} == {"inference networks": 8, "whole model": 17}

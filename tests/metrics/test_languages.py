@@ -10,6 +10,7 @@ import torch
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import run_generator
 from mmgen.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.languages import (
     complete_points,
@@ -44,12 +45,7 @@ def test_a_log_likelihood_is_the_sum_over_tokens(evaluation: Evaluation) -> None
     assert languages(loaded) == ["one", "other"]
     text = loaded.model.modalities["other"]
     z = torch.randn(4, points.size, 2, generator=torch.Generator().manual_seed(0))
-    work = log_likelihood_in_parts(loaded, ["other"], z, points, "32-true")
-    try:
-        while True:
-            next(work)
-    except StopIteration as stop:
-        whole = stop.value["other"]
+    whole = run_generator(log_likelihood_in_parts(loaded, ["other"], z, points, "32-true"))["other"]
     table = loaded.model.word_probabilities("other", z, points.values["other"].expand(4, -1, -1))
     tokens = points.values["other"].expand(4, -1, -1).unsqueeze(-1)
     by_token = table.gather(-1, tokens).squeeze(-1).log()

@@ -1,13 +1,13 @@
 """Importance-weighted likelihoods against a model in which all of them have closed forms, in float64."""
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.importance import Component, Estimate, Terms, compute_terms, summarise_weights
 from mmgen.evaluation.likelihoods import (
     compute_image_terms,
@@ -25,16 +25,10 @@ POINTS = gaussian_points(40)
 X, Y = POINTS.values["image"], POINTS.values["attributes"][:, 0]
 
 
-def finish(work: Any) -> Any:
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return stop.value
-
-
 def terms(model: Gaussian, samples: int, seed: int = 0, wanted: str = "image") -> Terms:
-    return finish(compute_image_terms(loaded_gaussian(model), POINTS, ("prior", "own"), samples, seed, proposal=wanted))
+    return run_generator(
+        compute_image_terms(loaded_gaussian(model), POINTS, ("prior", "own"), samples, seed, proposal=wanted)
+    )
 
 
 def close(found: Estimate, expected: Tensor, errors: float = 5) -> None:
@@ -63,7 +57,7 @@ def test_all_quantities_converge_to_the_truth() -> None:
     close(under["log p(x,y)"], model.log_image(X) + conditional)
     difference = under["log p(x,y)"].value - under["log p(x)"].value
     torch.testing.assert_close(difference, conditional, rtol=0, atol=0.1)
-    text = finish(estimate_text(loaded_gaussian(model), POINTS, "prior", 5000, seed=0))
+    text = run_generator(estimate_text(loaded_gaussian(model), POINTS, "prior", 5000, seed=0))
     close(text, torch.full((40,), 0.5).double().log())
     torch.testing.assert_close(text.value, torch.full((40,), 0.5).double().log(), rtol=0, atol=0.05)
 
@@ -79,7 +73,7 @@ def test_image_given_text_under_a_posterior_of_the_text() -> None:
 
 
 def test_each_distinct_description_is_estimated_once() -> None:
-    text = finish(estimate_text(loaded_gaussian(Gaussian()), POINTS, "prior", 100, seed=0))
+    text = run_generator(estimate_text(loaded_gaussian(Gaussian()), POINTS, "prior", 100, seed=0))
     assert len(text.value) == 40
     assert len(text.value.unique()) == 2
 
@@ -87,7 +81,7 @@ def test_each_distinct_description_is_estimated_once() -> None:
 def test_unknown_text_has_probability_one() -> None:
     points = gaussian_points(6)
     points.present["attributes"][:3] = False
-    text = finish(estimate_text(loaded_gaussian(Gaussian()), points, "prior", 200, seed=0))
+    text = run_generator(estimate_text(loaded_gaussian(Gaussian()), points, "prior", 200, seed=0))
     torch.testing.assert_close(text.value[:3], torch.zeros(3).double(), rtol=0, atol=0.2)
     assert (text.value[3:] < -0.5).all()
 
@@ -120,7 +114,7 @@ def test_noise_and_bias_of_an_estimate_are_told() -> None:
 def test_points_with_the_same_description_share_the_noise_of_its_estimate() -> None:
     """log p(y) of 40 points is two estimates: its mean is as noisy over seeds as its printed error says."""
     loaded = loaded_gaussian(Gaussian(), own_text=False)
-    found = [finish(estimate_text(loaded, POINTS, "prior", 50, seed)) for seed in range(60)]
+    found = [run_generator(estimate_text(loaded, POINTS, "prior", 50, seed)) for seed in range(60)]
     spread = torch.stack([one.value.mean() for one in found]).std()
     told = torch.tensor([diagnostics(one)["monte_carlo_stderr"] for one in found]).mean()
     assert float(spread / told) == pytest.approx(1.0, abs=0.2)
@@ -142,7 +136,9 @@ def test_passes_do_not_matter() -> None:
     }
     for at_once in (3, 100, 10**6):
         components = [Component.from_posterior("q(z|image)", proposal)]
-        parts = finish(compute_terms(components, POINTS, 400, densities, at_once, torch.Generator().manual_seed(0)))
+        parts = run_generator(
+            compute_terms(components, POINTS, 400, densities, at_once, torch.Generator().manual_seed(0))
+        )
         assert parts["image"].shape == (400, 40)
         assert parts["image"].isfinite().all()
         close(parts.weigh(parts["image"] + parts["prior"]), model.log_image(X))
@@ -176,7 +172,7 @@ def test_a_sentence_is_as_likely_as_the_attribute_that_it_spells() -> None:
     for words in ("attributes", "text"):
         model = Gaussian(widening=1.5, words=words)
         parts = terms(model, samples=50)
-        text = finish(estimate_text(loaded_gaussian(model), POINTS, "prior", 200, seed=0))
+        text = run_generator(estimate_text(loaded_gaussian(model), POINTS, "prior", 200, seed=0))
         found.append([parts["words"], parts.weigh(parts["image"] + parts["own"]).bound, text.value])
     for of_attributes, of_text in zip(*found, strict=True):
         torch.testing.assert_close(of_attributes, of_text)
@@ -186,7 +182,7 @@ def test_likelihoods_under_a_learned_prior() -> None:
     """CK Table 2: q(z) in place of p(z), where log p(x) and log p(y) have closed forms; CK's bounds are below them."""
     model = Gaussian(widening=1.4, words="text")
     loaded = loaded_gaussian(model, own_text=False)
-    parts = finish(compute_image_terms(loaded, POINTS, ("prior", "aggregate"), 4000, seed=0))
+    parts = run_generator(compute_image_terms(loaded, POINTS, ("prior", "aggregate"), 4000, seed=0))
     for name, mean, covariance in (
         ("prior", torch.zeros(2).double(), torch.eye(2).double()),
         ("aggregate", LEARNED[0], LEARNED[1].square().diag()),
@@ -196,7 +192,7 @@ def test_likelihoods_under_a_learned_prior() -> None:
         close(under["log p(x)"], image)
         noise = (under["log p(x)"].log_variance / under["log p(x)"].samples).sqrt()
         assert (under["log p(x)"].bound < image + 4 * noise).all()
-        weighted = finish(estimate_text(loaded, POINTS, name, 4000, seed=0))
+        weighted = run_generator(estimate_text(loaded, POINTS, name, 4000, seed=0))
         torch.testing.assert_close(weighted.value, text.double(), rtol=0, atol=0.06)
 
 
@@ -205,7 +201,7 @@ def test_text_through_a_fitted_posterior_of_another_file() -> None:
     it gains by q(z) what log p(y) gains, not what log p(x) does."""
     model = Gaussian(widening=1.4, words="text")
     loaded, fitted = loaded_gaussian(model, own_text=False), loaded_gaussian(model)
-    assert finish(estimate_text_by_posterior(loaded, POINTS, "prior", 10, seed=0)) is None
+    assert run_generator(estimate_text_by_posterior(loaded, POINTS, "prior", 10, seed=0)) is None
     own = fitted.posteriors["own"]
     fitted.fitted, fitted.given = StandIn("aggregate", own.draw, own.log_density, fitted=True, reads=("text",)), "text"
     fitted.posteriors["aggregate"] = fitted.fitted
@@ -215,17 +211,19 @@ def test_text_through_a_fitted_posterior_of_another_file() -> None:
         ("aggregate", LEARNED[0], LEARNED[1].square().diag()),
     ):
         exact = model.log_text(Y, mean, covariance)
-        many = finish(estimate_text_by_posterior(loaded, POINTS, name, 20_000, seed=0, text_proposal=fitted))
+        many = run_generator(estimate_text_by_posterior(loaded, POINTS, name, 20_000, seed=0, text_proposal=fitted))
         assert many.names == ("q_agg(z|y)",)
         torch.testing.assert_close(many.value, exact.double(), rtol=0, atol=0.1)
         ten = torch.stack(
             [
-                finish(estimate_text_by_posterior(loaded, POINTS, name, 10, seed, text_proposal=fitted)).value.mean()
+                run_generator(
+                    estimate_text_by_posterior(loaded, POINTS, name, 10, seed, text_proposal=fitted)
+                ).value.mean()
                 for seed in range(40)
             ]
         )
         assert float(exact.mean()) - 0.5 < float(ten.mean()) < float(exact.mean()) + 0.02  # below: Burda et al.
-        mixed = finish(estimate_text(loaded, POINTS, name, 4000, seed=0, text_proposal=fitted))
+        mixed = run_generator(estimate_text(loaded, POINTS, name, 4000, seed=0, text_proposal=fitted))
         assert mixed.names == ("q_agg(z|y)", "p(z)" if name == "prior" else "q(z)")
         torch.testing.assert_close(mixed.value, exact.double(), rtol=0, atol=0.06)
         truths.append(float(exact.mean()))
@@ -245,7 +243,7 @@ def test_without_a_posterior_of_the_text_that_of_an_image_helps_the_prior() -> N
     loaded.posteriors["prior"] = StandIn(
         "prior", lambda batch, n, generator: torch.full((n, 1, 2), -3.0).double(), prior.log_density
     )
-    found = finish(estimate_text(loaded, rare, "prior", 20, seed=0))
+    found = run_generator(estimate_text(loaded, rare, "prior", 20, seed=0))
     assert float(found.value) > -30  # from the prior's draws alone: log p(y|z) = -7,200
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.proposals import proposal_conditions
 from mmgen.generation import TrainedModel
@@ -90,12 +91,9 @@ def scores(model: Any, points: Batch = POINTS, **settings: Any) -> dict[tuple[st
     )
     metric = LogLikelihood()
     metric.check(evaluation)
-    work = metric(evaluation, "prior")
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return {(score.posterior, score.quantity, score.protocol): score for score in stop.value}
+    return {
+        (score.posterior, score.quantity, score.protocol): score for score in run_generator(metric(evaluation, "prior"))
+    }
 
 
 @pytest.mark.parametrize("proposal", ["mixture", "image", "joint", "description"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.objects import Objects, explain_missing_objects, find_objects, read_objects
 from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.settings import EvaluationSettings
@@ -46,12 +47,7 @@ def measure(
         content_ids={"model": "m", "dataset": "d"},
         loaded=SimpleNamespace(sharpener=None),
     )
-    work = get(metric)()(evaluation, "own")
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return list(stop.value)
+    return list(run_generator(get(metric)()(evaluation, "own")))
 
 
 ASKED = codes_of(RED_CUBE, BLUE_BALL)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.importance import Estimate, summarise_weights
 from mmgen.evaluation.likelihoods import estimate_text
@@ -41,12 +42,11 @@ def scores(**settings: Any) -> dict[str, Score]:
         text_proposal=None,
         ignores_text=lambda name: name == "prior",
     )
-    work = LogLikelihood()(evaluation, "prior")
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return {score.quantity: score for score in stop.value if score.protocol == "importance"}
+    return {
+        score.quantity: score
+        for score in run_generator(LogLikelihood()(evaluation, "prior"))
+        if score.protocol == "importance"
+    }
 
 
 def error(score: Score) -> float:
@@ -181,13 +181,7 @@ def test_intervals_of_text_hold_from_end_to_end() -> None:
     y = (torch.arange(200) % 2)[:, None]
     points = Batch({"image": x, "attributes": y}, {"image": torch.ones(200, dtype=torch.bool), "attributes": y >= 0})
     for seed in range(300):
-        work: Any = estimate_text(loaded, points, "prior", 200, seed)
-        while True:
-            try:
-                next(work)
-            except StopIteration as stop:
-                found: Estimate = stop.value
-                break
+        found = run_generator(estimate_text(loaded, points, "prior", 200, seed))
         stderr = standard_error(found.value, found.noise)
         assert stderr is not None
         inside += abs(float(found.value.mean()) - math.log(0.5)) <= 1.96 * stderr

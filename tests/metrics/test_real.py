@@ -13,7 +13,8 @@ from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.evaluation.real import LEAST, assign_halves, read_sources
+from mmgen.evaluation.real import LEAST, assign_halves
+from mmgen.evaluation.training_pictures import read_sources
 from mmgen.metrics import get
 from mmgen.metrics._base import evaluate
 from mmgen.modalities.image import ImageDescription

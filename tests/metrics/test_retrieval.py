@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.retrieved import Ranks
 from mmgen.latent.gaussian import DiagonalGaussian
@@ -77,12 +78,9 @@ def scores_of(
     )
     metric = Retrieval()
     metric.check(evaluation)
-    work = metric(evaluation, "prior")
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return {(score.protocol, score.posterior, score.quantity): score for score in stop.value}
+    return {
+        (score.protocol, score.posterior, score.quantity): score for score in run_generator(metric(evaluation, "prior"))
+    }
 
 
 def exact_pairs(points: Batch) -> Tensor:
