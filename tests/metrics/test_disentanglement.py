@@ -8,6 +8,7 @@ import pytest
 
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import run_generator
 from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation.factors import Code, read_factors
 from mmgen.metrics._disentanglement import Disentanglement, _standard_error
@@ -261,14 +262,7 @@ def test_repeats_and_their_error() -> None:
         loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
         content_ids={},
     )
-    running = Mig()(evaluation, "prior")  # type: ignore[arg-type]
-    done = []
-    try:
-        while True:
-            done.append(next(running))
-    except StopIteration as ended:
-        (score,) = ended.value
-    assert done == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    (score,) = run_generator(Mig()(evaluation, "prior"))  # type: ignore[arg-type]
     repeats = np.array(score.details["repeats"])
     assert len(set(repeats)) == 5
     assert score.value == pytest.approx(repeats.mean())

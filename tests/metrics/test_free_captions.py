@@ -23,9 +23,8 @@ from mmgen.metrics._base import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.posteriors import Guidance
 from mmgen.results.standard_errors import share_error
-from tests.metrics.toy import Plain
+from tests.metrics.toy import Plain, stand_in_model
 from tests.posteriors.stand_in import stand_ins
 
 INFO = AttributesDescription(name="attributes", names=("colour", "size"), values=(("red", "blue"), ("big", "small")))
@@ -62,26 +61,16 @@ def loaded_painter(blind_to: str = "") -> Any:
         small = torch.tensor([float("small" in row) for row in words])
         return torch.stack([blue, small], -1).expand(n, -1, -1)
 
-    return SimpleNamespace(
-        path=Path("a"),
-        model_path=Path("m"),
+    posteriors = stand_ins(("prior", "aggregate"), lambda name: draw, fitted="aggregate", reads=("text",))
+    return stand_in_model(
         header=SimpleNamespace(kind="aggregate", content_id="a", parents=(), members=(), seed=0, settings={}),
-        model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=Painter(),
-        settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
         observation=ImageDescription(shape=(1, 1, 2), layout="bytes"),
         attributes=INFO,
         text=TEXT,
-        guidance=Guidance(),
-        completes=True,
-        sharpener=None,
         description_kind="text",
-        device=torch.device("cpu"),
-        posteriors=(
-            posteriors := stand_ins(("prior", "aggregate"), lambda name: draw, fitted="aggregate", reads=("text",))
-        ),
+        posteriors=posteriors,
         fitted=posteriors["aggregate"],
-        encoder=None,
     )
 
 

@@ -4,7 +4,6 @@ A scene is a pair of shapes, left and right; a caption "cube left ball" says so,
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -23,8 +22,7 @@ from mmgen.metrics._base import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.posteriors import Guidance
-from tests.metrics.toy import Plain
+from tests.metrics.toy import Plain, stand_in_model
 from tests.posteriors.stand_in import stand_ins
 
 SHAPES = ("cube", "ball", "cone")
@@ -87,28 +85,17 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
     def of_prior(condition: Batch, n: int, generator: Any) -> Tensor:
         return torch.randint(0, 3, (n, condition.size, 2), generator=generator).float()
 
-    return SimpleNamespace(
-        path=Path("a"),
-        model_path=Path("m"),
+    samplers = {"prior": of_prior, "true": of_text}
+    posteriors = stand_ins(("prior", "true"), samplers.__getitem__, fitted="true", reads=(given,))
+    return stand_in_model(
         header=SimpleNamespace(kind="aggregate", content_id="a", parents=(), members=(), seed=0, settings={}),
-        model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=Painter(),
-        settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
         observation=ImageDescription(shape=(1, 1, 2), layout="bytes"),
         attributes=INFO,
         text=TEXT,
-        guidance=Guidance(),
-        completes=True,
-        sharpener=None,
         description_kind=given,
-        device=torch.device("cpu"),
-        posteriors=(
-            posteriors := stand_ins(
-                ("prior", "true"), {"prior": of_prior, "true": of_text}.__getitem__, fitted="true", reads=(given,)
-            )
-        ),
+        posteriors=posteriors,
         fitted=posteriors["true"],
-        encoder=None,
         describe_codes=lambda codes: batch_of_captions(attributes_to_caption(codes, TEXT, INFO)),
     )
 

@@ -25,7 +25,6 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models._settings import DataSettings
 from mmgen.objectives.mvae import Mvae
-from mmgen.posteriors import Guidance
 from mmgen.results.score import Score
 from mmgen.testing.linear_gaussian import (
     NOISE,
@@ -39,6 +38,7 @@ from mmgen.testing.linear_gaussian import (
     make_conditional_linear_gaussian,
     make_linear_gaussian,
 )
+from tests.metrics.toy import stand_in_model
 from tests.posteriors.stand_in import draws_and_densities, stand_ins
 
 POINTS = draw_observations(30)
@@ -59,18 +59,12 @@ def loaded(model: Any) -> Any:
     posteriors = stand_ins(
         ("prior", "own"), *draws_and_densities(lambda name: lambda batch: model.posterior(batch, given(name)))
     )
-    return SimpleNamespace(
+    return stand_in_model(
         model=model,
         observation=SimpleNamespace(name="image", event_shape=(4,)),
-        observed={"image": None},
         attributes=SimpleNamespace(name="attributes", names=("a",), values=(("0",),)),
-        text=None,
-        guidance=Guidance(),
-        sharpener=None,
-        device=torch.device("cpu"),
         posteriors=posteriors,
         description_kind="attributes",
-        fitted=None,
         encoder=posteriors["own"],
         encoder_inputs=BOTH,
     )

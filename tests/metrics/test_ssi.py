@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.queries import Queries
 from mmgen.generation.decode import DecodedPictures
@@ -70,16 +71,8 @@ def evaluation(codes: np.ndarray, drawn: Any, shape: tuple[int, ...] = (1, SIDE,
 
 
 def measured(of: Any) -> Any:
-    work = Ssi()(of, "own")
-    fractions = []
-    while True:
-        try:
-            fractions.append(next(work))
-        except StopIteration as stop:
-            assert fractions == sorted(fractions)
-            assert fractions[-1] == 1
-            (score,) = stop.value
-            return score
+    (score,) = run_generator(Ssi()(of, "own"))
+    return score
 
 
 CODES = np.array([[0], [1], [2], [2], [3], [255]], np.uint8)

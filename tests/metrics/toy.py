@@ -54,6 +54,19 @@ def write_dataset(path: Path, number: int = 120) -> Path:
     return path
 
 
+def stand_in_model(**fields: Any) -> Any:
+    """What metrics ask of a loaded model, as ``fields`` say; all else is that of a plain one."""
+    known = {"content_id": "m", "parents": (), "members": (), "seed": 0, "settings": {}}
+    usual = {
+        "path": Path("m"), "model_path": Path("m"), "header": SimpleNamespace(kind="model", **known),
+        "model_header": SimpleNamespace(**known), "settings": SimpleNamespace(data=SimpleNamespace(split="iid")),
+        "observed": {"image": None}, "attributes": None, "text": None, "images": {}, "guidance": Guidance(),
+        "completes": True, "sharpener": None, "notices": [], "description_kind": None, "device": CPU, "fitted": None,
+        "encoder": None, "encoder_inputs": ("image",),
+    }  # fmt: skip
+    return SimpleNamespace(**usual | fields)
+
+
 class Judge:
     """Reads the attributes off a picture without a mistake."""
 
@@ -149,16 +162,12 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
 
     samplers = {"prior": of_prior, "own": of_text}
     posteriors = stand_ins(samplers, samplers.__getitem__, lambda _: lambda z, _: Painter().log_prior(z))
-    return SimpleNamespace(
+    known = {"content_id": "m", "members": (), "seed": 0, "settings": {}}
+    return stand_in_model(
         path=path,
         model_path=path,
-        header=SimpleNamespace(kind="model", content_id="m"),
         model_header=SimpleNamespace(
-            content_id="m",
-            parents=(SimpleNamespace(role="dataset", kind="dataset", content_id=dataset_id),),
-            members=(),
-            seed=0,
-            settings={},
+            **known, parents=(SimpleNamespace(role="dataset", kind="dataset", content_id=dataset_id),)
         ),
         model=Painter(),
         settings=SimpleNamespace(
@@ -169,19 +178,10 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         observation=IMAGE,
         observed={"image": IMAGE},
         attributes=INFO,
-        text=None,
-        images={},
-        guidance=Guidance(),
-        completes=True,
-        sharpener=None,
-        notices=[],
         description_kind="attributes",
         describe_codes=lambda codes: batch_of_queries(codes),
-        device=CPU,
         posteriors=posteriors,
-        fitted=None,
         encoder=posteriors["own"],
-        encoder_inputs=("image",),
         reads=lambda posterior: () if posterior == "prior" else ("attributes",),
     )
 
@@ -287,29 +287,18 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
 
     of = {"prior": standard, "own": text_posterior, "aggregate": learned}
     posteriors = stand_ins(of, *draws_and_densities(of.__getitem__), "aggregate", ())
-    return SimpleNamespace(
-        header=SimpleNamespace(kind="model", content_id="m"),
-        model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
+    return stand_in_model(
         model=model,
         observation=SimpleNamespace(
             name="image", event_shape=(1, 1, 3), layout="bytes", classifier_reads_samples=False
         ),
-        observed={"image": None},
         settings=SimpleNamespace(
             data=DataSettings.from_descriptions(ImageDescription(shape=(1, 1, 3), layout="bytes"), SIDE)
         ),
         attributes=SIDE,
         text=SimpleNamespace(name="text") if model.words == "text" else None,
-        device=CPU,
-        guidance=Guidance(),
-        completes=True,
-        sharpener=None,
-        notices=[],
         posteriors=posteriors,
-        description_kind=None,
-        fitted=None,
         encoder=posteriors["own"] if own_text else None,
-        encoder_inputs=("image",),
     )
 
 
