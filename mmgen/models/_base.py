@@ -310,10 +310,7 @@ class Model(nn.Module, ABC):
         """Return the text modality called ``name``, or raise the error for a model that generates none."""
         modality = self.modalities.get(name)
         if not isinstance(modality, Text):
-            raise UsageError(
-                f"got the modality '{name}', but this model generates no text of that name; name a text that it "
-                "generates"
-            )
+            raise UsageError(f"this model generates no text '{name}'; name a text that it generates")
         return modality
 
 
@@ -357,9 +354,7 @@ class GaussianModel(Model):
         )
 
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
-        """Return log p(y_k | z) in nats of attribute number k: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if it is
-        unknown.
-        """
+        """Return log p(y_k | z) [K, B] or [B], in nats, of attribute number k; 0 if it is unknown."""
         # Not abstract either: only objectives that split attributes ask for it; build refuses those.
         raise NotImplementedError(
             f"{type(self).__name__} has no separate network for each attribute; use model multimodal-vae"
