@@ -93,6 +93,7 @@ LENGTHS = [
 ]
 
 
+@pytest.mark.slow_cases("aggregated-posterior.md-short")
 @pytest.mark.filterwarnings("ignore")  # of matplotlib's and others', which are not what is looked at here
 @pytest.mark.parametrize(("page", "short"), LENGTHS)
 def test_a_tutorial_can_be_followed(page: str, short: bool, folder: Path) -> None:

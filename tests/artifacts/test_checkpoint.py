@@ -58,6 +58,7 @@ def test_shared_memory_and_gradients_are_no_trouble(tmp_path):
     assert torch.equal(tensors["c"], weight[0])
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.text(min_size=1, max_size=8), st.integers(0, 2**31), max_size=5),
     st.dictionaries(st.text(), to_json_values, max_size=4),

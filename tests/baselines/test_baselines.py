@@ -85,6 +85,7 @@ def settings_of(path: Path, **training: Any) -> ExperimentSettings:
         return complete_settings({**TINY, "training": {**TINY["training"], **training}}, dataset)
 
 
+@pytest.mark.slow_cases("autoencoder")
 @pytest.mark.parametrize("method", READERS)
 def test_every_baseline_reads_what_can_be_separated(method: str, bars: Path) -> None:
     """24 pairs of three well separated kinds: all 80 test images right, and two of four more that are not."""

@@ -214,6 +214,7 @@ _runs.run_stages(stages, Path.cwd(), 2)
 """
 
 
+@pytest.mark.slow_cases("15-False", "2-True")
 @pytest.mark.parametrize(("number", "whole_group"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
 def test_whoever_interrupts_it_ends_all_and_each_saves(number: int, whole_group: bool, tmp_path: Path) -> None:
     program = tmp_path / "stand-in"

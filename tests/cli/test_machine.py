@@ -57,6 +57,7 @@ def _dies(number: int) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     from mmgen.core.errors import MmgenError
     from mmgen.data_recipes._base import map_in_order

@@ -50,6 +50,7 @@ def test_no_commands_help_loads_torch() -> None:
         assert "torch" not in left.loaded, command
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_there_is_told_before_anything_heavy_is_loaded() -> None:
     """Whatever the command: torch and matplotlib take seconds."""
     around = {"plot": "curves {}", "export": "{} folder", "make-data": "mnist --mnist {}", "reproduce": "{}.toml"}

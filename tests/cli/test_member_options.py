@@ -48,6 +48,7 @@ def test_switches_that_a_recipe_cannot_have_are_not_shown() -> None:
     assert typed_in_help("multimnist") >= {"--grey"} and "--dynamic" not in typed_in_help("multimnist")
 
 
+@pytest.mark.slow
 def test_help_lists_recipes_and_a_recipes_help_its_options_at_once(run: Run) -> None:
     done = run("make-data", "--help")
     assert all(f" {name} " in done.stdout for name in OURS) and "--copies" not in done.stdout

@@ -275,7 +275,9 @@ def test_what_is_no_file_of_commands_is_refused(tmp_path: Path, what: str) -> No
     folder = tmp_path / "made"
     folder.mkdir()
     (folder / "commands.sh").mkdir() if what == "folder" else os.mkfifo(folder / "commands.sh")
-    with pytest.raises(UsageError, match=r"commands\.sh holds no commands: it is a (folder|device or a pipe), expected a file"):
+    with pytest.raises(
+        UsageError, match=r"commands\.sh holds no commands: it is a (folder|device or a pipe), expected a file"
+    ):
         own.check_folder_is_unused(folder, planned, found)
 
 

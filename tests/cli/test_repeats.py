@@ -25,6 +25,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_pipe_of_two_seeds(data: Path, run: Run) -> None:
     trained = run(*TRAIN, "--seeds", "2")
     assert trained.stdout == "tiny-elbo-seed0.safetensors\ntiny-elbo-seed1.safetensors\n", trained.stderr

@@ -62,6 +62,7 @@ def started(folder: Path, program: Path) -> "subprocess.Popen[str]":
     return process
 
 
+@pytest.mark.slow_cases("to us alone", "at a terminal")
 @pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["at a terminal", "to us alone"])
 def test_a_command_saves_at_ctrl_c(tmp_path: Path, send: Callable[[int, int], None]) -> None:
     process = started(tmp_path, stand_in(tmp_path))
@@ -70,6 +71,7 @@ def test_a_command_saves_at_ctrl_c(tmp_path: Path, send: Callable[[int, int], No
     assert "KeyboardInterrupt" in said and (tmp_path / "saved").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_again_ends_it(tmp_path: Path) -> None:
     process = started(tmp_path, stand_in(tmp_path, on_interrupt="signal.SIG_IGN"))
     os.killpg(process.pid, signal.SIGINT)
@@ -96,6 +98,7 @@ def test_a_command_that_the_system_ends(
     assert raised.value.exit_code == 1
 
 
+@pytest.mark.slow
 def test_a_failing_command_is_named_and_its_exit_code_kept(tmp_path: Path) -> None:
     with pytest.raises(MmgenError, match="this command failed, so the study ends here: mmgen list nonsense") as raised:
         _stages.run_command(["list", "nonsense"], tmp_path, "the study")

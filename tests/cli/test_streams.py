@@ -27,6 +27,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_cases("list objective 2>&-", "list objective --json >&-", "train --help >&-", "show - < /dev/zero")
 @pytest.mark.parametrize(("typed", "code", "said"), CASES, ids=[case[0] for case in CASES])
 def test_a_sentence_and_the_right_exit_code(typed: str, code: int, said: str, tmp_path: Path) -> None:
     command = ["bash", "-c", f"{PROGRAM} {typed}"]

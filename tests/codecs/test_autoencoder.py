@@ -117,6 +117,7 @@ class _Decode(nn.Module):
         return self.model.mean("image", z)
 
 
+@pytest.mark.slow_cases("codec1", "codec0")
 @pytest.mark.parametrize("codec", [TINY, KL])
 def test_the_decoder_can_be_exported_for_any_number_of_pictures(codec: Codec) -> None:
     decode = _Decode(made(AutoencoderSettings.model_validate({"codec": codec.model_dump()})))
@@ -162,6 +163,7 @@ def train(data: Path, out: Path, *more: str, steps: int = 20) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 def test_three_commands_from_pictures_to_drawings(pictures: Path, tiny: Path) -> None:
     folder = tiny.parent
     (tiny / "LICENSE").write_text("MIT License\n")

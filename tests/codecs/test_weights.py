@@ -203,6 +203,7 @@ def test_two_files_of_a_tiny_autoencoder(tmp_path: Path) -> None:
     assert loaded(tmp_path)[0](pictures(side=16)).shape == (2, 3, 2, 2)
 
 
+@pytest.mark.slow
 def test_a_real_tiny_autoencoder_keeps_reference_scenes(two_objects_reference: Path) -> None:
     encoder, decoder = loaded(outside_data("taef2"))
     scenes = []

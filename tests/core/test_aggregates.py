@@ -36,12 +36,19 @@ FLOWS = [
 SEVERAL_MODES = [name for name in FAMILIES if name not in ("gaussian", "scan")]
 
 
+@pytest.mark.slow_cases(
+    "rectified-flow-given attributes",
+    "nsf-given attributes",
+    "realnvp-given attributes",
+    "rectified-flow-given nothing",
+)
 @pytest.mark.parametrize("attributes", [ATTRIBUTES, None], ids=["given attributes", "given nothing"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_density_integrates_to_one_in_two_dimensions(name: str, attributes: Attributes | None) -> None:
     densities.check_integral(name, attributes)
 
 
+@pytest.mark.slow_cases("rectified-flow", "realnvp", "nsf")
 @pytest.mark.parametrize("name", FAMILIES)
 def test_samples_follow_the_density(name: str) -> None:
     densities.check_samples(name)
@@ -186,6 +193,7 @@ def test_the_aggregate_of_a_known_mixture_is_recovered(family: str, tmp_path: Pa
     assert np.mean(both - marginal) < (0.4 if family == "realnvp" else 0.06)
 
 
+@pytest.mark.slow
 def test_target_true_finds_the_posterior_of_the_text(tmp_path: Path) -> None:
     """Given nothing the true posterior is the prior: a fitted Gaussian must become N(0, I)."""
     aggregate = fit(tmp_path, "gaussian", "true", make_linear_gaussian(), steps=250, attributes=None)

@@ -124,6 +124,7 @@ def trained(path: Path, out: Path, begin: int = 0) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_resumed_training_draws_the_same_captions(path: Path, tmp_path: Path) -> None:
     whole = trained(path, tmp_path / "whole.safetensors")
     broken = trained(path, tmp_path / "broken.safetensors", begin=6)
@@ -132,6 +133,7 @@ def test_a_resumed_training_draws_the_same_captions(path: Path, tmp_path: Path) 
     assert all(tensor.equal(again[name]) for name, tensor in tensors.items())
 
 
+@pytest.mark.slow
 def test_a_fit_learns_from_all_captions_of_its_encodings(path: Path, tmp_path: Path) -> None:
     model, cache = trained(path, tmp_path / "model.safetensors"), tmp_path / "latents.h5"
     mmgen.fit_aggregate(

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.program import environment
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +30,7 @@ print(os.path.basename(os.getcwd()), *seen, config.DISABLE_JIT)
 """
 
 
+@pytest.mark.slow
 def test_settings_of_the_current_folder_are_not_read(tmp_path: Path) -> None:
     for name, text in PLANTED.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -52,6 +55,7 @@ def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:
         os.chdir(here)
 
 
+@pytest.mark.slow
 def test_each_such_library_is_first_imported_in_one_place() -> None:
     """matplotlib by the room that draws, before any file of it; numba by one file."""
     found: dict[str, set[str]] = {"matplotlib": set(), "numba": set(), "wandb": set()}

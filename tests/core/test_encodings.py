@@ -85,6 +85,7 @@ def test_encodings_are_of_images(
         complete_fit_settings({}, settings)
 
 
+@pytest.mark.slow
 def test_every_choice_of_examples_has_a_file_of_its_own(model: Path, data: Path, tmp_path: Path) -> None:
     other = write_dataset(tmp_path / "other.h5", seed=1)
     out = tmp_path / "a.safetensors"

@@ -126,6 +126,7 @@ def _peak(work: Callable[[], object]) -> tuple[int, str]:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_gzip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     header = struct.pack(">4B3I", 0, 0, 8, 3, 5, 28, 28)
     for name, start, says in (("long", header, "or there are more"), ("zeros", b"", "it begins otherwise")):
@@ -139,6 +140,7 @@ def test_a_gzip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     assert peak < 10 * MB and "or there are more" in said
 
 
+@pytest.mark.slow_cases("14", "12")
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_zip_that_lies_about_a_size_is_not_unpacked(tmp_path: Path, packing: int) -> None:
     path = tmp_path / "bomb.zip"

@@ -132,6 +132,7 @@ def test_a_graph_alone_is_a_dataset(tmp_path: Path) -> None:
         writer.write_whole("graph", arrays)
 
 
+@pytest.mark.slow
 def test_links_are_predicted(graphs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, given in (("vgae", "graph+features"), ("star", "graph")):
         capsys.readouterr()

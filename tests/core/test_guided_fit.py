@@ -81,6 +81,7 @@ DESCRIPTIONS = Batch(
 """Red and big, blue and small, red alone, nothing at all."""
 
 
+@pytest.mark.slow
 def test_the_guided_aggregate_of_attributes_is_what_it_says() -> None:
     """Each description, one with an attribute unknown and one with none known, reaches its own q_w."""
     base, speaker = attribute_base().requires_grad_(False), speaking()
@@ -94,6 +95,7 @@ def test_the_guided_aggregate_of_attributes_is_what_it_says() -> None:
         assert (far > 0.15) == (row < 3), "with words given there is something to learn"
 
 
+@pytest.mark.slow
 def test_the_guided_aggregate_of_captions_is_what_it_says() -> None:
     """Captions that hardly repeat are guided as well as those that do: one is 15 times as frequent."""
     speaker, base = model(), reading_aggregate("mixture", components=6, hidden=(32,)).requires_grad_(False)
@@ -227,6 +229,7 @@ def test_only_a_plain_aggregate_of_the_model_is_guided(folder: Path) -> None:
     assert not (folder / "again.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_the_command_fits_what_it_guides(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Left out, q_agg is fitted first and taken the next time; its family is that of the file where one is named."""
     model_path = str(folder / "m.safetensors")

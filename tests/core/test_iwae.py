@@ -60,6 +60,7 @@ def test_two_draws_give_the_bound_that_quadrature_gives(monkeypatch: pytest.Monk
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_bound_rises_with_every_draw_towards_the_exact_log_likelihood() -> None:
     """L_1 <= L_2 <= ... <= log p(x, y), L_1 = log p(x, y) - KL(q || p(z|x,y)); means over 20 examples, 1,000 times."""
     model, batch = make_linear_gaussian(0.3, -0.2), draw_observations(20)

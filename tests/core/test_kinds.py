@@ -331,6 +331,7 @@ def test_what_needs_pictures_says_so(
     assert says in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_a_report_of_a_model_without_pictures_says_so(blobs: Path) -> None:
     assert exit_code("report", blobs / "m.safetensors", "-o", blobs / "r.html") == 0
     assert "generates no pictures" in (blobs / "r.html").read_text("utf-8")

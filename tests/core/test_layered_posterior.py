@@ -37,6 +37,7 @@ def test_layers_are_not_drawn_without_a_generator(name: str) -> None:
         list(encode_in_slices(model, batch, case.inputs, "32-true"))
 
 
+@pytest.mark.slow_cases("draw")
 @EVERY_MODEL
 @torch.no_grad()
 def test_draws_cost_what_the_trace_says(name: str) -> None:

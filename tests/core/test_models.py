@@ -53,6 +53,7 @@ def doubled(batch: Batch) -> Batch:
     return Batch({n: t.double() if t.is_floating_point() else t for n, t in batch.values.items()}, batch.present)
 
 
+@pytest.mark.slow_cases("draw-check_divergences")
 @pytest.mark.parametrize(
     "check",
     [models.check_trace, models.check_prior, models.check_divergences, models.check_training],
@@ -153,6 +154,7 @@ def _bounds(model: HierarchicalVAE | Model, batch: Batch, samples: int, copies: 
     return values.mean(0), values.std(0) / math.sqrt(copies)
 
 
+@pytest.mark.slow
 def test_bounds_of_a_ladder_rise_to_the_exact_log_likelihood() -> None:
     """L_1 <= L_5 <= L_50 <= log p(x), whose limit is exact (Burda et al., 2016, Theorem 1)."""
     model, batch = linear_ladder(), ladder_observations(6)
@@ -167,6 +169,7 @@ def test_bounds_of_a_ladder_rise_to_the_exact_log_likelihood() -> None:
     torch.testing.assert_close(before, exact, rtol=0, atol=0.03)
 
 
+@pytest.mark.slow
 def test_l_k_of_the_linear_gaussian_model_is_what_quadrature_says() -> None:
     """k = 1 of a flat model: log p(x) - KL(q || p(z | x)), exactly."""
     model, batch = make_linear_gaussian(0.3, -0.2), draw_observations(8)

@@ -19,6 +19,7 @@ from mmgen.settings.config import build_member
 from mmgen.testing.models import check_network_shape
 
 
+@pytest.mark.slow_cases("cyclegan-resnet-64x64 grey")
 @pytest.mark.parametrize("shape", [(1, 64, 64), (3, 32, 32)], ids=["64x64 grey", "32x32 colour"])
 @pytest.mark.parametrize("name", mmgen.networks.names())
 def test_contract(name: str, shape: tuple[int, int, int]) -> None:

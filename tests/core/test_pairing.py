@@ -314,6 +314,7 @@ def run(dataset_path: Path, out: Path, stop_at: int | None = None, **values: Any
             os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.slow_cases("False", "True")
 @pytest.mark.parametrize("streamed", [False, True])
 def test_an_interrupted_run_resumes_to_identical_weights(
     dataset_path: Path, tmp_path: Path, streamed: bool, monkeypatch: pytest.MonkeyPatch

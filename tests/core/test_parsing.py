@@ -226,6 +226,7 @@ def name_called(node: ast.AST) -> str:
     return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
+@pytest.mark.slow
 def test_nothing_is_parsed_elsewhere() -> None:
     found: dict[str, int] = {}
     for folder in ("mmgen", "cli", "data_recipes"):
@@ -263,6 +264,7 @@ def reads(node: ast.AST) -> bool:
     return called == "open" or (called.endswith((".read_bytes", ".read_text")) and not node.args)
 
 
+@pytest.mark.slow
 def test_every_file_is_read_with_bounds() -> None:
     found: dict[str, int] = {}
     for folder in ("mmgen", "cli", "data_recipes"):

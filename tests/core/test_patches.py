@@ -76,6 +76,7 @@ def test_the_density_is_one_of_the_numbers_themselves() -> None:
     assert (described.size, described.nats_per_bit) == (63, pytest.approx(63 * math.log(2)))
 
 
+@pytest.mark.slow_cases("elbo", "iwae")
 @pytest.mark.parametrize("objective", ["elbo", "iwae"])
 def test_from_a_file_to_nats_and_bits(
     objective: str, patches: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

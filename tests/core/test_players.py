@@ -125,6 +125,7 @@ def tensors_of(path: Path, kind: str) -> dict[str, Tensor]:
     return read_checkpoint(path, kind)[1]
 
 
+@pytest.mark.slow
 def test_a_game_comes_to_its_saddle_point(tmp_path: Path) -> None:
     """Where both derivatives are 0: a x + b y = -p and b x - c y = -q."""
     run(tmp_path / "m.safetensors", Saddle(), optimizer="sgd", learning_rate=0.1, **LONG)
@@ -143,6 +144,7 @@ def test_a_player_sees_what_those_before_it_have_become(tmp_path: Path) -> None:
     torch.testing.assert_close(torch.stack(list(moved.parameters())).flatten(), torch.tensor([low, high]))
 
 
+@pytest.mark.slow
 def test_a_forger_learns_the_mean_against_a_critic(tmp_path: Path) -> None:
     task = run(tmp_path / "m.safetensors", forger(), optimizer="sgd", learning_rate=0.5, **LONG)
     assert isinstance(task, Forger)

@@ -117,6 +117,7 @@ def _seen(number: int) -> tuple[bool, list[str], str]:
     return bool(sys.flags.safe_path), sys.path, str(random.__file__)
 
 
+@pytest.mark.slow
 def test_workers_import_nothing_from_the_current_folder(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["", *sys.path, HOME])  # where these tests lie
     with contextlib.chdir(hostile):

@@ -81,6 +81,7 @@ def moments(colour: int | None, size: int | None) -> tuple[torch.Tensor, torch.T
 ASKED = [(0, 1), (1, None), (None, 2), (None, None)]
 
 
+@pytest.mark.slow
 def test_without_its_other_terms_it_reaches_the_moments_of_the_mixture() -> None:
     """The forward divergence alone: mean and variance of the mixture of q(z|x), and sd 1 on what is not asked."""
     aggregate, task = scan(beta=0.0, symbols_weight=0.0)

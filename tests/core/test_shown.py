@@ -137,6 +137,7 @@ def test_a_learned_prior_has_all_that_can_be_encoded(
     assert [len(rows) for rows in seen] == [count, HELD_OUT]
 
 
+@pytest.mark.slow_cases("q_agg-telbo")
 @pytest.mark.parametrize("name", ["elbo", "mvae", "telbo"])
 @pytest.mark.parametrize("aggregate", [{}, TRUE, NOTHING], ids=["q_agg", "q_true", "q(z)"])
 def test_labels_that_were_kept_back_change_nothing(
@@ -165,6 +166,7 @@ def test_captions_are_kept_back_too(folder: Path, tmp_path: Path, seen: list[Lat
     assert (latents.columns["attributes"][hidden] == UNKNOWN).all(), "they say what the captions do"
 
 
+@pytest.mark.slow
 def test_too_few_descriptions_are_refused(bars: Path, tmp_path: Path) -> None:
     for objective, data, count, way in (
         (MVAE, {"paired": 0.0}, 0, "use --given nothing"),
@@ -181,6 +183,7 @@ def test_too_few_descriptions_are_refused(bars: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*latents*")), "before anything slow"
 
 
+@pytest.mark.slow
 def test_the_command_says_how_many_there_are(bars: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = {}
     for name, objective, options in (

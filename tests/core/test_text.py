@@ -209,6 +209,7 @@ def reading_aggregate(family: str = "mixture", **settings: object) -> Aggregate:
     return Aggregate(LatentSpace.flat(2), CAPTIONS, member, TextNetwork(embedding=4, hidden=8, dropout=0.0)).double()
 
 
+@pytest.mark.slow
 def test_the_text_bound_against_quadrature() -> None:
     """E_q[log p(y|z) + log p(z) - log q(z|y)] = log p(y) - KL(q(z|y) || p(z|y)), for every sentence that is likely."""
     speaking = model(decoder(sharpness=6.0))
@@ -232,6 +233,7 @@ def test_the_text_bound_against_quadrature() -> None:
         assert bound.value.mean().item() == pytest.approx((evidence[number] - divergence).item(), abs=4 * error)
 
 
+@pytest.mark.slow
 def test_target_true_recovers_the_posterior_of_each_sentence() -> None:
     """Fitted by CK Eq. 3 alone, q(z|y) has the mean and spread of p(z|y) by quadrature."""
     speaking = model(decoder(sharpness=3.0))
@@ -258,6 +260,7 @@ def test_target_true_recovers_the_posterior_of_each_sentence() -> None:
         torch.testing.assert_close(z[:, row].std(0), sd, atol=0.12, rtol=0)
 
 
+@pytest.mark.slow
 def test_the_decomposition_of_the_fitted_divergence() -> None:
     """CK Eq. 5: E_x KL(q(z|x) || q(z|y)) = E_x KL(q(z|x) || q^y) + KL(q^y || q(z|y)), images x of one sentence y.
 

@@ -112,6 +112,7 @@ def test_rows_streamed_from_the_file_equal_rows_in_memory(dataset_path: Path) ->
         assert one.present["attributes"].tolist() == [[True, True], [True, True], [True, True], [False, True]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "training",
     [
@@ -162,6 +163,7 @@ def test_a_state_of_other_settings_is_refused(dataset_path: Path, tmp_path: Path
     run(dataset_path, tmp_path / "m.safetensors", learning_rate=0.5, resume="never")
 
 
+@pytest.mark.slow
 def test_the_last_weights_can_be_kept_instead_of_the_best(dataset_path: Path, tmp_path: Path) -> None:
     """A learning rate that undoes what was learnt: the best weights are old, the last ones are the state's."""
     values = {"learning_rate": 0.5, "schedule": "constant"}
@@ -194,6 +196,7 @@ def test_resume_requires_a_state(dataset_path: Path, tmp_path: Path) -> None:
         run(dataset_path, tmp_path / "m.safetensors", resume="require")
 
 
+@pytest.mark.slow
 def test_checkpoint_loads_to_the_same_model(dataset_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     run(dataset_path, out)
@@ -343,6 +346,7 @@ STILL: dict[str, Any] = {
 """A training that changes no weight: it stops at the second validation after the first, in step 6."""
 
 
+@pytest.mark.slow
 def test_a_training_whose_validation_no_longer_rises_stops(dataset_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "model.safetensors"
     run(dataset_path, out, **STILL)

@@ -27,6 +27,7 @@ def settings_of(name: str) -> ExperimentSettings:
     return read_experiment(merge(load_preset(name), {"data": data}))
 
 
+@pytest.mark.slow_cases("vedantam/bivcca-celeba", "vedantam/bivcca-mnist-a-compositional", "vedantam/bivcca-mnist-a")
 @pytest.mark.parametrize("name", VEDANTAM)
 def test_a_step_of_every_preset(name: str) -> None:
     settings = settings_of(name)

@@ -214,6 +214,7 @@ def test_a_trained_model_says_what_it_sees(folder: Path) -> None:
     assert (said == words).mean() > 0.75, "chance is 0.42"
 
 
+@pytest.mark.slow
 def test_an_aggregate_of_captions(folder: Path) -> None:
     """Fitted given text by default; draws follow the caption better than the prior, by the model's own likelihood."""
     loaded = mmgen.load(fit(folder, "agg", steps=250))
@@ -246,6 +247,7 @@ def test_an_aggregate_of_captions(folder: Path) -> None:
     assert loaded.sample("colour=blue size=small", n=4, seed=3).equal(loaded.sample("small blue", n=4, seed=3))
 
 
+@pytest.mark.slow
 def test_target_true_and_other_conditions(folder: Path) -> None:
     true = mmgen.load(fit(folder, "true", target={"name": "true"}))
     agg = mmgen.load(fit(folder, "agg2"))
@@ -268,6 +270,7 @@ def test_target_true_and_other_conditions(folder: Path) -> None:
     assert attributes.sample("small blue", n=2).shape == (2, 3, 16, 16), "a caption says its attributes too"
 
 
+@pytest.mark.slow
 def test_the_likelihood_given_attributes_is_named_so(folder: Path) -> None:
     """y is the text that the model generates; a density fitted to attributes conditions on something else."""
     settings = EvaluationSettings(samples=4, number=8)

@@ -119,6 +119,7 @@ def test_settings_choose_it() -> None:
         TextNetwork(decoder="bag", word_dropout=0.2)
 
 
+@pytest.mark.slow_cases("rectified-flow")
 @pytest.mark.parametrize("family", ["gaussian", "mixture", "realnvp", "nsf", "rectified-flow"])
 def test_the_order_of_words_changes_no_bit_of_a_fitted_posterior(family: str) -> None:
     torch.manual_seed(0)
@@ -199,6 +200,7 @@ def test_the_order_of_words_changes_no_bit_of_a_model(objective: str, data: Path
         assert torch.equal(model.log_likelihood("text", z, batch), model.log_likelihood("text", z, other))
 
 
+@pytest.mark.slow
 def test_from_training_to_scores(data: Path, tmp_path: Path) -> None:
     """A fit given the words, guided by p(words | z), with samples and scores."""
     settings = {

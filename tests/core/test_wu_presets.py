@@ -92,6 +92,7 @@ def complete(paths: dict[str, Path]) -> Named:
     return settings
 
 
+@pytest.mark.slow_cases("transforms")
 @pytest.mark.parametrize("name", WU)
 def test_a_step_of_every_preset(name: str, paths: dict[str, Path], complete: Named) -> None:
     """Finite terms, and gradients to every weight."""

@@ -112,6 +112,7 @@ def test_transforms_are_of_the_same_picture(celeba, tmp_path):
         assert dataset.header.settings["landmarks_sha256"].startswith("fbdc2cb8")
 
 
+@pytest.mark.slow_cases("celeba-transforms")
 @every_recipe
 def test_content_depends_on_neither_workers_chunks_nor_packing(name, tmp_path):
     plain = build_celeba(tmp_path / "plain", 20)
@@ -159,6 +160,7 @@ def test_unreadable_images_are_named_and_only_dropped_when_told(fault, why, tmp_
         assert sum(len(dataset.split("official", part)) for part in PARTS) == NUMBER - 1
 
 
+@pytest.mark.slow
 @needs_faces
 def test_missing_faces_are_counted_flagged_and_dropped_when_told(tmp_path):
     folder = build_celeba(tmp_path / "c", 20, faults=["no-face"])

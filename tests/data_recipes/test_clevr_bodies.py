@@ -110,6 +110,7 @@ class Probed:
         probe(rows, origins, w, *results)
 
 
+@pytest.mark.slow_cases("0.35-0")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("size", [0.35, 0.7])
 def test_rays_meet_the_body_where_sphere_tracing_says(shape, size):

@@ -55,6 +55,7 @@ def there_and_back(camera, x, y, size, depth):
     return w, p, project_point(camera, axes, p, size)
 
 
+@pytest.mark.slow
 def test_a_point_on_a_pixels_ray_is_projected_to_that_pixel():
     random = np.random.default_rng(0)
     for _ in range(50):
@@ -242,6 +243,7 @@ def test_fresnel_has_its_known_values():
     assert reflected(0.5, 1.4) == pytest.approx((s * s + p * p) / 2)
 
 
+@pytest.mark.slow_cases("0.95")
 @pytest.mark.parametrize("cosine", [0.95, 0.5, 0.2])
 def test_materials_return_no_more_light_than_they_get(cosine):
     white, body, coat = integrals(cosine)
@@ -250,6 +252,7 @@ def test_materials_return_no_more_light_than_they_get(cosine):
     assert 0.3 < body + coat < 1.0
 
 
+@pytest.mark.slow_cases("0.95")
 @pytest.mark.parametrize("cosine", [0.95, 0.5, 0.2])
 def test_drawn_directions_have_the_weights_that_the_integrals_ask_for(cosine):
     white, body, coat = integrals(cosine)
@@ -303,6 +306,7 @@ def lights(k: int, p: tuple[float, float, float], places: dict[str, tuple[float,
 ABOVE = {"key": (0.0, 1e-6, 50.0), "fill": (0.0, -40.0, 2.0), "back": (3.0, 3.0, 6.0)}
 
 
+@pytest.mark.slow
 def test_a_far_lamp_obeys_the_inverse_square_law():
     w, e, _ = lights(0, (0.0, 0.0, 0.0), ABOVE)
     watts, colour = LAMPS[0][2], LAMPS[0][3]
@@ -365,6 +369,7 @@ def backdrop(p, w):
     return t, backdrop_normal((p[0] + t * w[0], p[1] + t * w[1], p[2] + t * w[2]))
 
 
+@pytest.mark.slow
 def test_rays_end_on_the_floor_the_cylinder_or_the_wall_and_normals_point_back():
     random = np.random.default_rng(0)
     back = np.array([*_bodies.BACK, 0.0])

@@ -53,6 +53,7 @@ def one_scene(**changes) -> SceneArrays:
     return {name: np.array(value) for name, value in values.items()}
 
 
+@pytest.mark.slow
 def test_pictures_are_like_those_of_cycles(scenes, images, two_objects_reference):
     paths = [two_objects_reference / f"scene-{i:02d}.png" for i in range(len(images))]
     references = np.stack([np.asarray(Image.open(path).convert("RGB"), np.float64) for path in paths])
@@ -174,6 +175,7 @@ def test_one_object_or_three_and_any_size_will_do(scenes):
 # --- compilation ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_importing_recipes_does_not_import_numba():
     program = "import data_recipes._clevr, sys; data_recipes.get('two-objects'); print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

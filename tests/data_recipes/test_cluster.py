@@ -85,6 +85,7 @@ def test_a_cluster_makes_the_same_two_objects(cluster, tmp_path):
     assert content(tmp_path / "far.h5") == content(tmp_path / "near.h5")
 
 
+@pytest.mark.slow
 def test_other_recipes_know_clusters_too_and_a_lost_worker_does_not_matter(cluster, small_mnist, tmp_path):
     recipe = data_recipes.get("mnist-a")(mnist=small_mnist, number=3000)
     work = iter(work_of_cluster := recipe.make(tmp_path / "far.h5", workers=cluster.address, chunk=20))

@@ -45,6 +45,7 @@ def test_all_recipes_that_read_something_are_looked_at() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow_cases("celeba-transforms-celeba-nowhere")
 @pytest.mark.parametrize("place", ["nowhere", "empty", "text.npz"])
 @pytest.mark.parametrize(("name", "field"), sources())
 def test_a_wrong_source_is_refused_by_a_dry_run_as_by_the_run(

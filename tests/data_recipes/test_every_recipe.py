@@ -45,6 +45,7 @@ def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         }
 
 
+@pytest.mark.slow_cases("dsprites", "celeba-transforms")
 @pytest.mark.parametrize("name", data_recipes.names())
 def test_recipe(name: str, small: dict[str, object], tmp_path: Path) -> None:
     """Content depends on the seed, not on chunks; the file says how it was made; parts of a split share no row."""

@@ -35,6 +35,7 @@ def sentence(stderr: str) -> str:
     return last
 
 
+@pytest.mark.slow
 def test_stdout_holds_the_path_only(small_mnist, tmp_path):
     done = run("mnist-a", "--mnist", small_mnist, "--number", 40, "--size", 32, "--workers", 1, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "mnist-a.h5\n")
@@ -102,6 +103,7 @@ def test_a_read_only_folder_is_named(small_mnist, tmp_path):
     assert "ermission denied" in sentence(done.stderr)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(small_mnist, tmp_path):
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
@@ -178,6 +180,7 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing(small_mnist, tmp_path, recipe, 
     assert running.group_is_gone(20)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_termination_ends_with_143_and_leaves_nothing(small_mnist, tmp_path):
     running = _Running(small_mnist, tmp_path, 1.0)

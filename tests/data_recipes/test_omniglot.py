@@ -55,6 +55,7 @@ def test_alphabets_that_the_matrix_does_not_tell_are_unknown(tmp_path: Path) -> 
         assert set(dataset.read_attributes("attributes").flatten()) == {255}
 
 
+@pytest.mark.slow
 def test_the_published_validation_part_is_that_of_the_authors_code(tmp_path: Path) -> None:
     """The last 1,345 of numpy's old permutation by seed 123; its first and last numbers, computed once by numpy."""
     blank = np.zeros((784, 24_345), np.uint8)

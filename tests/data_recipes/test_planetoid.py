@@ -179,6 +179,7 @@ DEEP = b"\x80\x04" + b"]" * 50_000 + b"a" * 49_999  # a list in a list in a list
 ARRAY = b"\x80\x04cnumpy.core.multiarray\n_reconstruct\n)R(N"
 
 
+@pytest.mark.slow_cases("name")
 @pytest.mark.parametrize(
     "blob",
     [

@@ -105,6 +105,7 @@ def test_a_smaller_number_is_a_prefix(small_mnist, tmp_path):
         assert np.array_equal(fewer.read_factor("angle"), more.read_factor("angle")[:50])
 
 
+@pytest.mark.slow
 def test_mnist_keeps_digits_as_published(mnist_folder, tmp_path):
     from mmgen.data_recipes._sources import read_digits
 

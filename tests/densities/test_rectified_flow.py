@@ -23,6 +23,7 @@ def test_the_density_of_a_gaussian_is_its_closed_form() -> None:
     assert error is None
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_density_of_a_mixture_is_its_closed_form_and_integrates_to_one() -> None:
     density = exact_flow(2, **MIXTURE, density_steps=32)
@@ -159,6 +160,7 @@ def test_a_trained_flow_has_the_density_of_its_data_as_realnvp_has() -> None:
     assert entropies[0] == pytest.approx(entropies[1], abs=0.2)
 
 
+@pytest.mark.slow
 def test_a_hidden_description_gives_the_velocity_of_all_data() -> None:
     density = fitted("rectified-flow", 600, width=48, blocks=2)
     with torch.no_grad():

@@ -110,6 +110,7 @@ def test_patches_hold_the_right_places() -> None:
     assert not difference[:, :2].any() and not difference[:, :, :2].any()
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_draws_and_densities_do_not_depend_on_how_they_are_cut_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(3)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from mmgen.artifacts import read_header
 from tests.program import MMGEN, ROOT, TINY, environment, mmgen, within
 
@@ -56,6 +58,7 @@ def test_stages_compose_in_a_pipe(folder: Path) -> None:
     assert {parent.role for parent in header.parents} == {"model", "latents", "dataset"}
 
 
+@pytest.mark.slow
 def test_digits_of_28_pixels_need_no_settings(tmp_path: Path) -> None:
     digits = ["--source", "digits", "--size", "28", "--number", "300", "--workers", "1"]
     mmgen(tmp_path, "make-data", "mnist-a", *digits, "-o", "d.h5")

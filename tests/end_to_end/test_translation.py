@@ -76,6 +76,7 @@ def test_a_language_in_disguise_is_learned_from_one_pair_in_twenty(tmp_path: Pat
     assert (drawn == codes).mean() > 0.9, "chance is a sixth"
 
 
+@pytest.mark.slow
 def test_four_languages_in_one_model(tmp_path: Path) -> None:
     """Any language, and any set of them, is read; each is translated into every other one."""
     languages = ("cs", "de", "en", "fr")

@@ -22,6 +22,7 @@ from tests.generated import generated_page
 PLANS = [(name, scale) for name in experiments.experiment_names() for scale in ("cpu", "paper")]
 
 
+@pytest.mark.slow_cases("wu-table2/mnist-paper")
 @pytest.mark.parametrize(("name", "scale"), PLANS)
 def test_every_command_can_be_typed_and_names_what_it_makes(name: str, scale: str) -> None:
     stages = read_plan(name).get_scale(scale).stage
@@ -49,6 +50,7 @@ def test_every_table_is_on_the_page_of_tables_and_in_help(name: str) -> None:
     assert re.search(rf"TABLE.*\b{name}, ", generated_page("commands.md"))
 
 
+@pytest.mark.slow
 def test_lists_that_share_a_folder_make_the_same_of_a_name() -> None:
     made: dict[str, str] = {}
     for name, scale in PLANS:

@@ -48,6 +48,7 @@ def refused(place: Path, settings: str, **values: str) -> str:
     return str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_plain_list_is_taken(tmp_path: Path) -> None:
     plan = read_plan(listed(tmp_path, PLAIN + "number = 20\nset.size = 32"))
     assert (

@@ -163,6 +163,7 @@ def test_the_list_without_a_mistake_is_printed(run: Run, tmp_path: Path) -> None
     assert done.returncode == 2 and "--only got 'B', but the rows of this table share all" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_first_stage_that_fails_leaves_no_folder(run: Run, tmp_path: Path) -> None:
     (tmp_path / "list.toml").write_text(LIST.replace('recipe = "mnist"', 'recipe = "folder"\nfiles = "nowhere"'))
     done = run("reproduce", "list.toml")

@@ -88,6 +88,7 @@ def test_guidance_of_flows_in_python(flows: Path, method: str) -> None:
     assert density.shape == (4, 1) and bool(density.isfinite().all())
 
 
+@pytest.mark.slow
 def test_a_flow_chooses_among_few_candidates_by_default(flows: Path, readers: Path, tmp_path: Path) -> None:
     """Their draws are slow; the number is in the file, and more are drawn where they are asked for."""
     for file, guidance, expected in (

@@ -58,6 +58,7 @@ def test_a_conditional_decoder_sees_completed_words(readers: Path, monkeypatch: 
     assert not bool(seen[1].present["attributes"].all()) and not completed.equal(as_given)
 
 
+@pytest.mark.slow
 def test_a_fit_to_whole_descriptions_reads_no_parts(
     readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,6 +65,7 @@ def colours(image: Image.Image) -> set[tuple[int, ...]]:
     return {tuple(pixel) for pixel in np.unique(np.asarray(image.convert("RGB")).reshape(-1, 3), axis=0).tolist()}
 
 
+@pytest.mark.slow
 def test_steps_of_test_pictures_and_of_the_prior(drawn: Path, tmp_path: Path) -> None:
     picture, _ = draw_plot("draw-steps", [drawn / "plain.safetensors"], number=2)
     assert isinstance(picture.drawn, Grid)

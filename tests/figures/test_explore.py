@@ -176,6 +176,7 @@ def test_traversals_move_one_dimension_in_the_order_of_the_ranking(world: Path, 
     assert "projected on the plane" in data["map"]["density"] and not data["map"]["exact"]
 
 
+@pytest.mark.slow
 def test_parts_that_make_no_sense_are_left_out(world: Path, tmp_path: Path) -> None:
     _, data = page_of([world / "blind.safetensors"], tmp_path / "e.html", limits=SMALL)
     assert data["parts"] == [] and data["map"]["points"] and [one["name"] for one in data["references"]] == ["p(z)"]
@@ -196,6 +197,7 @@ def test_a_page_says_why_it_does_not_decode_pictures_itself(world: Path, tmp_pat
     assert data["live"] is None and data["map"]["pictures"] and "weights would take" in source
 
 
+@pytest.mark.slow
 def test_what_cannot_be_shown_is_refused_in_a_sentence(world: Path, tmp_path: Path) -> None:
     out = tmp_path / "e.html"
     with pytest.raises(UsageError, match=r"needs one model and its fitted posteriors, got flat\.safetensors, telbo"):
@@ -209,6 +211,7 @@ def test_what_cannot_be_shown_is_refused_in_a_sentence(world: Path, tmp_path: Pa
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_fewer_descriptions_where_there_would_be_too_many(world: Path, tmp_path: Path) -> None:
     files = [world / "flat-true.safetensors"]
     whole = len(make_explorer(files, tmp_path / "e.html", limits=Limits(100, weights=0)).run().read_bytes())
@@ -224,6 +227,7 @@ def test_the_same_files_and_seed_give_the_same_page(world: Path, tmp_path: Path)
     assert pages[0] == pages[1]
 
 
+@pytest.mark.slow
 def test_report_and_page_link_to_each_other_whichever_is_made_first(world: Path, tmp_path: Path) -> None:
     """Beside each other they are found; what is named need not be there yet; pages of other models are passed over."""
     model, page, report = world / "blind.safetensors", tmp_path / "explore.html", tmp_path / "report.html"

@@ -90,6 +90,7 @@ def test_a_label_has_a_row_for_each_of_its_values(family: Path) -> None:
         assert draw_varied_descriptions(session) == []  # it would show the same ten digits once more
 
 
+@pytest.mark.slow
 def test_models_without_words_show_test_images_decoded(family: Path) -> None:
     from mmgen.generation.examples import random_test_rows
 

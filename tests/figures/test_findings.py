@@ -111,6 +111,7 @@ def test_rows_of_another_judge_are_not_compared(said: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_advice_stands_before_the_scores_with_a_command_for_these_files(world: Path, tmp_path: Path) -> None:
     aggregate, judge = world / "flat-aggregate.safetensors", world / "judge.safetensors"
     ids = {"model": read_header(world / "flat.safetensors").content_id, "aggregate": read_header(aggregate).content_id}

@@ -47,6 +47,7 @@ def test_guidance_reaches_every_output(readers: Path, tmp_path: Path, capsys: py
     assert "q_agg guided (w = 3)" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_descriptions_are_completed_with_the_captions_that_spell_them(stubs: SimpleNamespace, tmp_path: Path) -> None:
     """A description by all attributes gets its caption by itself; a part of one gets that of its completion."""
     data, file, generator = tmp_path / "data.h5", tmp_path / "m.safetensors", np.random.default_rng(0)
@@ -96,6 +97,7 @@ def test_questions_that_no_words_can_guide_are_refused_before_any_work(readers: 
             assert not unguided.questions.whole_captions and unguided.ignores_text("prior")
 
 
+@pytest.mark.slow
 def test_scores_say_what_was_guided_and_how_far_candidates_went(
     readers: Path, tmp_path: Path, stubs: SimpleNamespace
 ) -> None:

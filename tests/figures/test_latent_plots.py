@@ -87,6 +87,7 @@ def test_a_conditional_decoder_is_told_the_description_of_the_picture(world: Pat
     assert isinstance(picture.drawn, Grid) and len(picture.drawn.boxes) == 2 + 7 * 2
 
 
+@pytest.mark.slow
 def test_maps_of_two_dimensions_are_as_they_are_and_others_projected(world: Path) -> None:
     flat, _ = draw_plot("embedding", [world / "flat.safetensors"], by="parity")
     assert "as they are: z has two dimensions" in flat.caption

@@ -86,6 +86,7 @@ def picture() -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.slow_cases("trade-off.png")
 @pytest.mark.parametrize("out", ["trade-off.png", "trade-off.svg", "trade-off.pdf"])
 def test_a_figure_replaces_its_own_kind_and_others_if_told(
     tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
@@ -101,6 +102,7 @@ def test_a_figure_replaces_its_own_kind_and_others_if_told(
         assert Path(out).read_bytes() == made
 
 
+@pytest.mark.slow
 def test_a_page_replaces_its_own_kind(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files)
     for command in (["report", "scores.jsonl"], ["explore", "flat.safetensors", "--number", 1]):

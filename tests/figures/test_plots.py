@@ -87,6 +87,7 @@ def _fitted(folder: Path) -> list[Path]:
     return [folder / f"{name}.safetensors" for name in ("true", "aggregate", "prior")]
 
 
+@pytest.mark.slow
 def test_contours_have_a_panel_for_the_truth_and_each_fit(toy: Path, tmp_path: Path) -> None:
     picture, _ = draw_plot("contours", _fitted(toy))
     titles = [axes.get_title(loc="left") for axes in picture.drawn.axes]
@@ -103,6 +104,7 @@ def test_contours_have_a_panel_for_the_truth_and_each_fit(toy: Path, tmp_path: P
         given.save(tmp_path / "c.gif")
 
 
+@pytest.mark.slow
 def test_reconstructions_show_both_parts_and_every_prior(toy: Path, tmp_path: Path) -> None:
     picture, _ = draw_plot("reconstructions", _fitted(toy), number=4)
     assert isinstance(picture.drawn, Grid)
@@ -323,6 +325,7 @@ def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
     assert compare_with_classifier(loaded, None, spoken).correct_counts == (0, 0)
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_path_alone(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

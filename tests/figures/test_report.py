@@ -126,6 +126,7 @@ def test_the_same_files_and_seed_give_the_same_page(world: Path, tmp_path: Path,
     assert pages[0] == pages[1]
 
 
+@pytest.mark.slow
 def test_a_report_takes_what_there_is(world: Path, tmp_path: Path) -> None:
     """Without dataset and judge: concepts come from the vocabulary, and the page says what is missing."""
     for name in ("flat.safetensors", "flat-true.safetensors"):
@@ -148,6 +149,7 @@ def test_scores_and_logs_alone_make_a_page(world: Path, tmp_path: Path) -> None:
     assert "Only numbers" in page.text and "91.0 ± 0.5" in page.text and "Log alone" in page.text
 
 
+@pytest.mark.slow
 def test_a_model_of_images_alone_is_mapped_by_its_nearest_images(world: Path, tmp_path: Path) -> None:
     """VE Fig. 7a: without p(y|z), a point has the colour of the training image that maps closest to it."""
     text = Page(make_report([world / "blind.safetensors"], tmp_path / "r.html").run().read_text()).text

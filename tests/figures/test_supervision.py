@@ -78,6 +78,7 @@ def test_what_is_drawn_can_be_told_apart() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["10", "100", "1,000"]
 
 
+@pytest.mark.slow
 def test_the_figure_from_files(tmp_path: Path) -> None:
     files = []
     for name in ("mvae", "supervised", "logistic"):

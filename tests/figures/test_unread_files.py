@@ -90,6 +90,7 @@ def test_a_metric_that_there_is_not_is_told_first(tmp_path: Path) -> None:
         draw_plot("disentanglement", [example(tmp_path)], metrics=["factor-scroe"])
 
 
+@pytest.mark.slow
 def test_a_page_to_explore_says_so_too(world: Path, tmp_path: Path) -> None:
     log, limits = tmp_path / "a.log.jsonl", Limits(1, 2)
     log.write_text('{"step": 1}\n')

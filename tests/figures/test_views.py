@@ -243,6 +243,7 @@ def test_starting_points(model: TrainedModel, views: Path, tmp_path: Path, monke
         assert np.array_equal(shown.pictures["mask"] * 255, data.read_image("mask", np.array([3, 4])))
 
 
+@pytest.mark.slow
 def test_sample_draws_one_kind_of_picture_from_another(
     views: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

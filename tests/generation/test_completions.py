@@ -129,6 +129,7 @@ def test_words_that_depend_on_each_other_are_borrowed_from_what_is_near() -> Non
     assert np.mean(right) > 0.7  # by chance 0.5; who knows the hidden bit: 0.82 with slips of its own
 
 
+@pytest.mark.slow
 def test_one_attribute_and_forty() -> None:
     one = AttributesDescription(name="attributes", names=("kind",), values=(("a", "b"),))
     known = Completions(np.array([[0], [1]], np.uint8), np.array([1, 3]), one)
@@ -212,6 +213,7 @@ def test_log_density_of_a_part_is_the_log_of_the_mixture(posterior: str, words: 
     assert float(total) == pytest.approx(1, abs=0.03)  # what lies beyond the grid
 
 
+@pytest.mark.slow_cases("rectified-flow")
 @pytest.mark.parametrize("family", mmgen.densities.names())
 def test_every_family_has_the_density_of_a_mixture(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     density = mmgen.densities.get(family)()

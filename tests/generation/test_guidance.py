@@ -280,6 +280,7 @@ def test_log_mean_has_the_error_that_it_says() -> None:
     assert values.std() == pytest.approx(errors.mean(), rel=0.15)
 
 
+@pytest.mark.slow_cases("3.0-q(z|y)", "1.0-q(z)", "3.0-p(z)", "3.0-q_agg", "3.0-q(z)")
 @EVERY_BASE
 @pytest.mark.parametrize("weight", [1.0, 3.0])
 def test_likelihood_of_images_under_a_guided_posterior_is_the_grids(given: str, posterior: str, weight: float) -> None:

@@ -112,6 +112,7 @@ def test_a_posterior_is_fitted_to_each_language(folder: Path, tmp_path: Path, la
     )
 
 
+@pytest.mark.slow
 def test_pages_and_figures_of_sentences(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = folder / "model.safetensors"
     assert run("plot", "translations", model, "--number", 2, "-o", tmp_path / "t.png") == 0

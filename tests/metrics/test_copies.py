@@ -83,6 +83,7 @@ def test_returned_training_pictures_are_copies(jitter: float) -> None:
     assert found.nearer == pytest.approx(100, abs=0.5)
 
 
+@pytest.mark.slow
 def test_new_pictures_are_copies_in_one_percent() -> None:
     """Drawn and held-out pictures are exchangeable: the expected share is k / (m + 1), here 5 / 501, exactly."""
     training = normal(2000, 0)

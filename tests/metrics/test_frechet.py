@@ -100,6 +100,7 @@ def test_distance_within_is_a_lower_bound_and_exact_where_covariances_are_shared
     )
 
 
+@pytest.mark.slow
 def test_bias_falls_as_one_over_n_and_the_line_removes_it() -> None:
     """Equal Gaussians of variance 1 in F dimensions: the means alone are 2 F / n apart."""
     queries, n, size = 3000, 10, 2

@@ -150,6 +150,7 @@ def test_jackknife_removes_the_bias_and_the_rest_is_estimated(q: list[float]) ->
     assert remaining_bias(p, counts[:500], random).mean() == pytest.approx(corrected, abs=0.003)
 
 
+@pytest.mark.slow
 def test_exact_coverage_has_less_bias_than_its_standard_error() -> None:
     """A ten-way attribute with known q: over many repetitions the mean error stays below the printed error, which
     without the correction it does not."""

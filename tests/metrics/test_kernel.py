@@ -29,6 +29,7 @@ def test_it_is_unbiased_for_any_number_of_points(mean: float, sd: float) -> None
         assert np.mean(values) == pytest.approx(expected, abs=4 * np.std(values) / np.sqrt(len(values)))
 
 
+@pytest.mark.slow
 def test_many_points_come_near_the_closed_form() -> None:
     generator = np.random.default_rng(1)
     expected = exact(gaussian_moments(0, 1), gaussian_moments(0.5, 1.2))
@@ -50,6 +51,7 @@ def test_pooled_points_are_one_set_and_a_group_can_be_left_out() -> None:
     assert (jackknife_error(distance, groups) or 0) > 0
 
 
+@pytest.mark.slow
 def test_the_standard_error_is_that_of_repeats() -> None:
     generator = np.random.default_rng(3)
     values, errors = [], []

@@ -130,6 +130,7 @@ def test_posteriors_read_what_they_can(evaluation: Evaluation) -> None:
     assert draws_given(loaded, "prior", None, points, 3).shape == (3, points.size, 2)
 
 
+@pytest.mark.slow
 def test_models_of_pictures_are_refused(tmp_path: Path) -> None:
     asked = small_evaluation(tmp_path / "pictures")
     with pytest.raises(UsageError, match="sentences needs a model of sentences in two or more languages"):

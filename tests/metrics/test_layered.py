@@ -102,6 +102,7 @@ def test_log_likelihood_of_words_is_the_closed_form() -> None:
     assert found.relative_variance.max() < 0.05**2
 
 
+@pytest.mark.slow
 def test_retrieval_weighs_draws_of_the_whole_posterior() -> None:
     r"""log p(y|x) through q(z|x), and log p(x|y) - log p(x) of a q(z|y), both in closed form for every pair."""
     points = described_observations(8)
@@ -163,6 +164,17 @@ def askable(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Evaluat
     return ask
 
 
+@pytest.mark.slow_cases(
+    "dci-semi-supervised-vae",
+    "dci-hierarchical-vae",
+    "fid-semi-supervised-vae",
+    "fid-hierarchical-vae",
+    "beta-score-semi-supervised-vae",
+    "beta-score-hierarchical-vae",
+    "copies-semi-supervised-vae",
+    "factor-score-hierarchical-vae",
+    "factor-score-semi-supervised-vae",
+)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", metrics.names())
 def test_the_same_seed_gives_the_same_scores(name: str, kind: str, askable: Callable[[str], Evaluation]) -> None:

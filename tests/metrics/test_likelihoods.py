@@ -123,6 +123,7 @@ def test_points_with_the_same_description_share_the_noise_of_its_estimate() -> N
     assert few.monte_carlo_stderr > 3 * float(few.relative_variance.sum().sqrt() / len(rows))
 
 
+@pytest.mark.slow
 def test_passes_do_not_matter() -> None:
     """Samples drawn in pieces are as good as samples drawn at once."""
     model = Gaussian(widening=1.3)

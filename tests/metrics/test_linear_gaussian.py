@@ -90,6 +90,7 @@ def scores(model: Any, points: Batch = POINTS, **settings: Any) -> dict[tuple[st
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proposal", ["mixture", "image", "joint", "description"])
 def test_any_posterior_will_do(proposal: str) -> None:
     """Wrong posteriors, and still every quantity of every point, from whichever of them the samples come."""
@@ -115,6 +116,7 @@ def test_with_the_exact_posterior_one_sample_is_enough() -> None:
     assert found["prior", "log p(x)", "bound"].details["log_weight_variance"] > 0.01
 
 
+@pytest.mark.slow
 def test_variance_of_log_weights() -> None:
     r"""q(z|x) = N(m + a, (r s)^2) with p(z|x) = N(m, s^2): with z = m + a + r s e,
 
@@ -248,6 +250,12 @@ def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
     return TrainedModel(source, source, settings, model, torch.device("cpu"))
 
 
+@pytest.mark.slow_cases(
+    "unknown-free-ProductOfExperts",
+    "unknown-free-QuotientOfExperts",
+    "unknown-spelling-ProductOfExperts",
+    "known-spelling-QuotientOfExperts",
+)
 @FAMILIES
 @pytest.mark.parametrize("slots", [(), ("a", "b")], ids=["free", "spelling"])
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])

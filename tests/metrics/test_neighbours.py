@@ -72,6 +72,7 @@ def test_dropped_modes_cost_recall_only() -> None:
     assert recall == pytest.approx(ceiling[1] / 2, abs=0.03)
 
 
+@pytest.mark.slow
 def test_invented_modes_cost_precision_only() -> None:
     real = square(2000)
     precision, recall = both(real, np.concatenate([square(2000), square(2000, 7.0)]))

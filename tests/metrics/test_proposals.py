@@ -59,6 +59,7 @@ def mixed() -> list[dict[str, Score]]:
     return [scores(samples=1000, seed=seed) for seed in SEEDS]
 
 
+@pytest.mark.slow
 def test_truth_is_integrated_finely_enough() -> None:
     """p(y) is 1/2 by symmetry, and what y says of x integrates to that of x alone."""
     torch.testing.assert_close(exact()["log p(y)"], torch.full((40,), 0.5).double().log(), rtol=0, atol=1e-6)
@@ -139,6 +140,7 @@ def paired_share_inside(labels: int, points: int, repeats: int, log_variance: fl
     return inside / repeats
 
 
+@pytest.mark.slow_cases("150", "10")
 @pytest.mark.parametrize("labels", [10, 150])
 def test_intervals_of_a_difference_hold_whether_labels_repeat_or_not(labels: int) -> None:
     """150 points, K = 200, variance of log weights 1; without what points share 35 % of the intervals of ten hold."""
@@ -165,11 +167,13 @@ def share_inside(labels: int, points: int, repeats: int, log_variance: float, dr
     return inside / repeats
 
 
+@pytest.mark.slow
 def test_intervals_hold_where_labels_repeat() -> None:
     """Ten labels over 1,000 points, K = 2,000, variance of log weights 2."""
     assert 0.93 <= share_inside(10, 1000, 1000, 2.0, 2000, 0.05) <= 0.97
 
 
+@pytest.mark.slow
 def test_intervals_hold_where_no_label_repeats() -> None:
     assert 0.93 <= share_inside(200, 200, 1000, 0.5, 200, 0.7) <= 0.97
 

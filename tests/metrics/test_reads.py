@@ -60,6 +60,7 @@ def said_in(arguments: list[str]) -> tuple[list[str], set[str]]:
     return list(given["metric"] or ()), said & known
 
 
+@pytest.mark.slow_cases("lists")
 @pytest.mark.parametrize("source", [listed, typed, told], ids=["lists", "quickstarts", "pages"])
 def test_no_command_line_of_ours_gives_what_nothing_reads(source: Callable[[], Iterator[list[str]]]) -> None:
     # Metrics of somebody's own file are not there.
@@ -165,6 +166,7 @@ LOOKED_AT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_exactly_what_is_said_is_read(made: Evaluation) -> None:
     settings = Watched(draws=4, samples=5, text_samples=20, number=10, encodings=60, dropped=(0, 1), pool=8)

@@ -93,6 +93,7 @@ def exact_pairs(points: Batch) -> Tensor:
     return joint - image[:, None] - words
 
 
+@pytest.mark.slow
 def test_ranks_are_those_of_the_closed_form() -> None:
     """With exact posteriors and many draws every score agrees with ranks by log p(y|x) and log p(x|y) - log p(x)."""
     points = draw_observations(40, seed=3)

@@ -65,6 +65,7 @@ def test_information_is_bounded_by_the_number_of_examples() -> None:
     torch.testing.assert_close(q.log_prob(z) - joint, torch.full((50,), math.log(50)), atol=1e-4, rtol=0)
 
 
+@pytest.mark.slow
 def test_z_is_drawn_where_its_posterior_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A generator of another device than the encodings would be refused: with a model on a GPU there was no score."""
     evaluation, asked = small_evaluation(tmp_path), []
@@ -80,6 +81,7 @@ def test_z_is_drawn_where_its_posterior_is(tmp_path: Path, monkeypatch: pytest.M
     assert asked == [(("total correlation",), torch.device("meta"))]
 
 
+@pytest.mark.slow
 def test_parts_add_up_to_the_divergence(tmp_path: Path) -> None:
     evaluation = small_evaluation(tmp_path)
     scores = {score.quantity: score for score in evaluate(evaluation, ["total-correlation"]).run()}
@@ -91,6 +93,7 @@ def test_parts_add_up_to_the_divergence(tmp_path: Path) -> None:
     assert "total-correlation" in metrics.names()
 
 
+@pytest.mark.slow
 def test_a_factorising_aggregate_warns_where_examples_are_too_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

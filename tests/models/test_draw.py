@@ -158,6 +158,7 @@ def test_a_conditional_objective_trains_every_parameter(objective: Cvae) -> None
         assert [name for name, parameter in model.named_parameters() if parameter.grad is None] == []
 
 
+@pytest.mark.slow
 def test_importance_weights_of_several_draws_are_above_the_bound() -> None:
     """E log mean w grows with the number of draws (Burda et al., 2016, Theorem 1)."""
     model, batch = captioned_model(first_canvas=-1.0), captioned_batch()
@@ -280,6 +281,7 @@ def linear_model(widening: float = 1.0) -> tuple[Draw, Batch, Tensor]:
     return model, Batch({"image": x.reshape(6, 1, 16, 16)}, {"image": torch.ones(6, dtype=torch.bool)}), exact
 
 
+@pytest.mark.slow
 def test_with_the_exact_posterior_every_draw_has_the_exact_likelihood() -> None:
     """Linear cells have log p(x) = log N(x; 0, T A A' + s^2 I); later steps depend on the draws of earlier ones."""
     model, batch, exact = linear_model()
@@ -288,6 +290,7 @@ def test_with_the_exact_posterior_every_draw_has_the_exact_likelihood() -> None:
     torch.testing.assert_close(Elbo(modalities=("image",), samples=2_000)(model, batch).value, exact, atol=0.15, rtol=0)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_importance_sampling_lies_between_the_bound_and_the_exact_likelihood() -> None:
     model, batch, exact = linear_model(widening=1.3)

@@ -81,6 +81,7 @@ def test_a_table_becomes_attributes_and_captions(tmp_path: Path, make: Make) -> 
     assert str(tmp_path) not in json.dumps(data.header.settings)
 
 
+@pytest.mark.slow
 def test_the_same_pictures_are_the_same_data(tmp_path: Path, make: Make) -> None:
     """Wherever they lie, in a folder or a zip, whoever lists them in which order, whatever the chunks."""
     folder = write_folder(tmp_path / "p")

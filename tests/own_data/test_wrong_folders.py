@@ -288,6 +288,7 @@ ZIPS: dict[str, tuple[Callable[[zipfile.ZipFile], None], str]] = {
 }
 
 
+@pytest.mark.slow_cases("bomb")
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("case", ZIPS)
 def test_a_wrong_zip_ends_in_a_sentence(

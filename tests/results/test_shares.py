@@ -44,6 +44,7 @@ def test_a_spread_over_clusters_is_kept() -> None:
     assert share_error(93.0, 3.0, 6000) == pytest.approx(3.0, rel=0.01)
 
 
+@pytest.mark.slow
 def test_no_score_in_percent_has_an_error_of_zero(tmp_path: Path) -> None:
     """A model that is always right: every metric in percent, over all members."""
     dataset = Dataset.open(write_dataset(tmp_path / "toy.h5"))
@@ -97,6 +98,7 @@ def coverage_inside(values: int, count: int, q: list[float], repeats: int) -> tu
     return float(said), float(plain)
 
 
+@pytest.mark.slow_cases("10-24")
 @pytest.mark.parametrize(("values", "count"), [(3, 24), (10, 24)])
 def test_intervals_of_coverage_hold_for_a_perfect_model(values: int, count: int) -> None:
     said, plain = coverage_inside(values, count, [1 / values] * values, 120)

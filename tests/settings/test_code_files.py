@@ -164,6 +164,7 @@ def test_a_list_of_names_that_is_none_is_said(call: Call, tmp_path: Path, names:
     assert "expected a list of names; fix the file" in err and "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_other_code_of_the_same_name_is_said(mine: Path, call: Call, tmp_path: Path) -> None:
     """A model opened with a file that has changed since, or with another file, says so; with its own, nothing."""
     data, model = tmp_path / "d.h5", tmp_path / "m.safetensors"
