@@ -4,21 +4,25 @@ import os
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.errors import MmgenError
 from mmgen.core.memory import check_memory
 from mmgen.core.processes import choose_process_count, prepare_worker, safe_import_path
-from mmgen.core.progress import Work
+from mmgen.core.progress import Progress, Work
 from mmgen.settings.config import Settings
 from mmgen.settings.plugins import CODE_VARIABLE, run_code_files
+
+if TYPE_CHECKING:
+    from mmgen.artifacts import DatasetWriter
 
 T = TypeVar("T")
 
@@ -130,6 +134,23 @@ def map_in_order(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], w
                 f"a process that made examples was killed ({type(error).__name__}), most likely because memory ran "
                 "out; use fewer --workers, or a smaller size"
             ) from None
+
+
+def chunk_indices(number: int, chunk: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the numbers of ``number`` examples, ``chunk`` at a time."""
+    for start in range(0, number, chunk):
+        yield np.arange(start, min(start + chunk, number))
+
+
+def write_rows(writer: "DatasetWriter", chunks: Iterable[Rows]) -> Generator[Progress, None, NDArray[np.uint8]]:
+    """Write all rows of a dataset; progress counts them. Return their attribute codes [N, A], A = 0 without any."""
+    start, codes = 0, []
+    for rows in chunks:
+        writer.write(start, rows.columns, rows.factors)
+        start += len(rows)
+        codes.append(rows.columns.get("attributes", np.empty((len(rows), 0), np.uint8)))
+        yield Progress(start)
+    return np.concatenate(codes)
 
 
 def _killed_worker_error() -> type[BaseException]:

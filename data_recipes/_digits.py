@@ -1,7 +1,7 @@
 """Recipes of single digits, and how a digit becomes an image."""
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, chunk_indices, map_in_order, write_rows
 from mmgen.data_recipes._published import comparison_notes
 from mmgen.data_recipes._sources import CollectionName, Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._streams import Bits, Parts, official_scheme, random_bits, split_by_group, stream_keys
@@ -178,13 +178,18 @@ class SmallPictureRecipe(Recipe):
         return fetch_digits(self.collection_name, self.mnist)
 
     def make_rows(
-        self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], indices: NDArray[np.int64], seed: int
+        self,
+        digits: NDArray[np.uint8],
+        labels: NDArray[np.uint8],
+        origin: dict[str, NDArray[Any]],
+        indices: NDArray[np.int64],
+        seed: int,
     ) -> Rows:
         """Make the images ``indices`` [n] from their source digits [n, 28, 28] in stored form; runs in a worker."""
         keys = stream_keys(seed, self.name, indices)
         images, attributes, factors = self.render(digits, labels, keys)
         stored = pack_bits(binarise(images, keys)) if self.binarise is True else images[:, None]
-        return Rows({"image": stored, "attributes": attributes}, factors)
+        return Rows({"image": stored, "attributes": attributes}, factors | origin)
 
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
@@ -194,34 +199,22 @@ class SmallPictureRecipe(Recipe):
         check_dataset_size(size, self.size**2, chunk)
         source = np.arange(size) % len(digits)
 
-        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
-            for start in range(0, size, chunk):
-                rows_of_source = source[start : start + chunk]
-                indices = np.arange(start, start + len(rows_of_source))
-                yield digits.images[rows_of_source], digits.labels[rows_of_source], indices, seed
+        def arguments(indices: NDArray[np.int64]) -> tuple[Any, ...]:
+            which = source[indices]
+            origin = {"source": which.astype(np.uint32), "source_part": digits.part[which]}
+            return digits.images[which], digits.labels[which], origin, indices, seed
 
         def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
             settings = self._recorded_settings(digits, size)
-            attributes = np.empty((size, len(self.vocabulary)), np.uint8)
             with DatasetWriter(path, size=size, settings=settings, seed=seed, command=command) as writer:
                 writer.add_image("image", (1, self.size, self.size), LAYOUTS[self.binarise])
                 writer.add_attributes("attributes", self.vocabulary)
                 for name, (dtype, unit, meaning) in (self.random_factors | self.source_factors()).items():
                     writer.add_factor(name, dtype, unit, meaning)
-                start = 0
-                for rows in map_in_order(self.make_rows, chunk_arguments(), workers):
-                    stop = start + len(rows)
-                    rows_of_source = source[start:stop]
-                    attributes[start:stop] = rows.columns["attributes"]
-                    origin: dict[str, NDArray[Any]] = {
-                        "source": rows_of_source.astype(np.uint32),
-                        "source_part": digits.part[rows_of_source],
-                    }
-                    writer.write(start, rows.columns, rows.factors | origin)
-                    start = stop
-                    yield Progress(stop)
+                calls = map(arguments, chunk_indices(size, chunk))
+                attributes = yield from write_rows(writer, map_in_order(self.make_rows, calls, workers))
                 for scheme, (meaning, parts) in self._make_split_schemes(source, digits, attributes, seed).items():
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path

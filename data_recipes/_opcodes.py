@@ -9,7 +9,7 @@ import codecs
 import io
 import pickletools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,12 @@ _LARGEST = 200 * 2**20
 """Bytes of a file, likewise."""
 _NUMBERS = re.compile(r"[biufc]\d{1,2}")
 _OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
+_PUSHES_ARGUMENT = {
+    "INT", "LONG", "BININT", "BININT1", "BININT2", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "NONE",
+    "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
+    "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
+}  # fmt: skip
+"""Instructions that push a number, a text or nothing."""
 
 
 @dataclass
@@ -55,7 +61,7 @@ def read_opcodes(path: Path) -> Any:
     except CannotReadError as error:
         raise DataError(f"cannot read {path}: {error}; give the publisher's own file") from None
     try:
-        return _Machine().run(blob)
+        return _run(blob)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, UnicodeError) as error:
         raise DataError(
             f"{path} holds something other than arrays, lists and dictionaries as pickled ({error}); "
@@ -79,77 +85,86 @@ def _read_instructions(blob: bytes) -> Iterator[tuple[str, Any]]:
             yield opcode.name, None if opcode.arg is None else opcode.arg.reader(source)
 
 
-class _Machine:
-    """Interpreter of the harmless instructions of a pickle, with a stack and a memory."""
+def _run(blob: bytes) -> Any:
+    """Follow the harmless instructions of a pickle with a stack and a memory; refuse all others."""
+    stack: list[Any] = []
+    marks: list[int] = []
+    memory: dict[int, Any] = {}
 
-    def __init__(self) -> None:
-        self.stack: list[Any] = []
-        self.marks: list[int] = []
-        self.memory: dict[int, Any] = {}
-
-    def run(self, blob: bytes) -> Any:
-        for number, (name, argument) in enumerate(_read_instructions(blob)):
-            if number > _MOST:
-                raise ValueError(f"it has more than {_MOST:,} instructions")
-            if name == "STOP":
-                return self.stack.pop()
-            step = _STEPS.get(name)
-            if step is None:
-                raise ValueError(f"it has the instruction {name}, which could run code")
-            step(self, argument)
-        raise ValueError("it ends too early")
-
-    def push(self, value: Any) -> None:
-        self.stack.append(value)
-
-    def pop_to_mark(self) -> list[Any]:
-        """Pop everything above the last mark, and the mark."""
-        place = self.marks.pop()
-        above = self.stack[place:]
-        del self.stack[place:]
-        return above
-
-    def push_mark(self) -> None:
-        self.marks.append(len(self.stack))
-
-    def pop_values(self, count: int) -> list[Any]:
-        if len(self.stack) < count:
+    def pop(count: int) -> list[Any]:
+        if len(stack) < count:
             raise ValueError("it has too few values")
-        above = self.stack[len(self.stack) - count :]
-        del self.stack[len(self.stack) - count :]
+        return pop_from(len(stack) - count)
+
+    def pop_from(place: int) -> list[Any]:
+        above = stack[place:]
+        del stack[place:]
         return above
 
-    def drop_value(self) -> None:
-        self.pop_values(1)
-
-    def push_call(self, _: Any) -> None:
-        function, arguments = self.pop_values(2)
-        if not isinstance(function, Call) or not isinstance(arguments, tuple):
-            raise ValueError("it calls a value that is no function")
-        self.push(Call(function.name, arguments))
-
-    def set_object_state(self, _: Any) -> None:
-        made, state = self.pop_values(2)
-        if not isinstance(made, Call):
-            raise ValueError("it sets the state of a value that is no object")
-        made.state = state
-        self.push(made)
-
-    def set_dictionary_items(self, pairs: list[Any]) -> None:
-        target = self.stack[-1]
-        items = target.items if isinstance(target, Call) else target
-        if not isinstance(items, dict):
-            raise ValueError("it adds items to a value that is no dictionary")
-        items.update(_pair_items(pairs))
-
-    def extend_list(self, values: list[Any]) -> None:
-        target = self.stack[-1]
-        if not isinstance(target, list):
-            raise ValueError("it appends values to a value that is no list")
-        target.extend(values)
-
-    def store_in_memory(self, place: int) -> None:
-        self.memory[place] = self.stack[-1]
+    for number, (name, argument) in enumerate(_read_instructions(blob)):
+        if number > _MOST:
+            raise ValueError(f"it has more than {_MOST:,} instructions")
+        if name in _PUSHES_ARGUMENT:
+            stack.append(argument)
+            continue
+        match name:
+            case "PROTO" | "FRAME":
+                pass
+            case "STOP":
+                return stack.pop()
+            case "PUT" | "BINPUT" | "LONG_BINPUT":
+                memory[int(argument)] = stack[-1]
+            case "MEMOIZE":
+                memory[len(memory)] = stack[-1]
+            case "GET" | "BINGET" | "LONG_BINGET":
+                stack.append(memory[int(argument)])
+            case "MARK":
+                marks.append(len(stack))
+            case "POP":
+                pop(1)
+            case "NEWTRUE" | "NEWFALSE":
+                stack.append(name == "NEWTRUE")
+            case "EMPTY_LIST" | "EMPTY_DICT" | "EMPTY_TUPLE":
+                stack.append({"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_TUPLE": tuple}[name]())
+            case "LIST":
+                stack.append(pop_from(marks.pop()))
+            case "TUPLE":
+                stack.append(tuple(pop_from(marks.pop())))
+            case "DICT":
+                stack.append(_pair_items(pop_from(marks.pop())))
+            case "TUPLE1" | "TUPLE2" | "TUPLE3":
+                stack.append(tuple(pop(int(name[-1]))))
+            case "APPEND" | "APPENDS":
+                values = pop(1) if name == "APPEND" else pop_from(marks.pop())
+                if not isinstance(stack[-1], list):
+                    raise ValueError("it appends values to a value that is no list")
+                stack[-1].extend(values)
+            case "SETITEM" | "SETITEMS":
+                pairs = pop(2) if name == "SETITEM" else pop_from(marks.pop())
+                items = stack[-1].items if isinstance(stack[-1], Call) else stack[-1]
+                if not isinstance(items, dict):
+                    raise ValueError("it adds items to a value that is no dictionary")
+                items.update(_pair_items(pairs))
+            case "GLOBAL":
+                stack.append(Call(".".join(argument.split(" "))))
+            case "STACK_GLOBAL":
+                names = pop(2)
+                if not all(isinstance(one, str) for one in names):  # to write out a deep one takes deep recursion
+                    raise ValueError("it has a function whose name is no text")
+                stack.append(Call(".".join(names)))
+            case "REDUCE" | "NEWOBJ":
+                function, arguments = pop(2)
+                if not isinstance(function, Call) or not isinstance(arguments, tuple):
+                    raise ValueError("it calls a value that is no function")
+                stack.append(Call(function.name, arguments))
+            case "BUILD":
+                state = pop(1)[0]
+                if not isinstance(stack[-1], Call):
+                    raise ValueError("it sets the state of a value that is no object")
+                stack[-1].state = state
+            case _:
+                raise ValueError(f"it has the instruction {name}, which could run code")
+    raise ValueError("it ends too early")
 
 
 def _pair_items(pairs: list[Any]) -> dict[Any, Any]:
@@ -157,70 +172,6 @@ def _pair_items(pairs: list[Any]) -> dict[Any, Any]:
     if not all(isinstance(key, int | str | bytes) for key in pairs[::2]):
         raise ValueError("it has a key that is neither a number nor a text")
     return dict(zip(pairs[::2], pairs[1::2], strict=True))
-
-
-def _push_function_by_argument(machine: _Machine, argument: str) -> None:
-    machine.push(Call(".".join(argument.split(" "))))
-
-
-def _push_function_by_stack(machine: _Machine, _: Any) -> None:
-    module, name = machine.pop_values(2)
-    if not isinstance(module, str) or not isinstance(name, str):  # to write out a deep one takes deep recursion
-        raise ValueError("it has a function whose name is no text")
-    machine.push(Call(f"{module}.{name}"))
-
-
-def _pusher_of_constant(value: Any) -> "Callable[[_Machine, Any], None]":
-    """Return the function for an instruction that pushes this value."""
-    return lambda machine, _: machine.push(value)
-
-
-def _push_argument(machine: _Machine, argument: Any) -> None:
-    machine.push(argument)
-
-
-def _pusher_of_collection(build: "Callable[[list[Any]], Any]") -> "Callable[[_Machine, Any], None]":
-    """Return the function for an instruction that builds a collection of the values above the last mark."""
-    return lambda machine, _: machine.push(build(machine.pop_to_mark()))
-
-
-_STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
-    **dict.fromkeys(("PROTO", "FRAME"), lambda machine, argument: None),
-    **dict.fromkeys(
-        (
-            "INT", "LONG", "BININT", "BININT1", "BININT2", "LONG1", "LONG4", "FLOAT", "BINFLOAT",
-            "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
-            "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
-        ),
-        _push_argument,
-    ),
-    "NONE": _pusher_of_constant(None),
-    "NEWTRUE": _pusher_of_constant(True),
-    "NEWFALSE": _pusher_of_constant(False),
-    "MARK": lambda machine, _: machine.push_mark(),
-    "POP": lambda machine, _: machine.drop_value(),
-    "EMPTY_LIST": lambda machine, _: machine.push([]),
-    "EMPTY_DICT": lambda machine, _: machine.push({}),
-    "EMPTY_TUPLE": _pusher_of_constant(()),
-    "LIST": _pusher_of_collection(list),
-    "TUPLE": _pusher_of_collection(tuple),
-    "DICT": _pusher_of_collection(lambda pairs: _pair_items(pairs)),
-    "TUPLE1": lambda machine, _: machine.push(tuple(machine.pop_values(1))),
-    "TUPLE2": lambda machine, _: machine.push(tuple(machine.pop_values(2))),
-    "TUPLE3": lambda machine, _: machine.push(tuple(machine.pop_values(3))),
-    "APPEND": lambda machine, _: machine.extend_list(machine.pop_values(1)),
-    "APPENDS": lambda machine, _: machine.extend_list(machine.pop_to_mark()),
-    "SETITEM": lambda machine, _: machine.set_dictionary_items(machine.pop_values(2)),
-    "SETITEMS": lambda machine, _: machine.set_dictionary_items(machine.pop_to_mark()),
-    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), lambda machine, place: machine.store_in_memory(int(place))),
-    "MEMOIZE": lambda machine, _: machine.store_in_memory(len(machine.memory)),
-    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), lambda machine, place: machine.push(machine.memory[int(place)])),
-    "GLOBAL": _push_function_by_argument,
-    "STACK_GLOBAL": _push_function_by_stack,
-    "REDUCE": _Machine.push_call,
-    "NEWOBJ": _Machine.push_call,
-    "BUILD": _Machine.set_object_state,
-}  # fmt: skip
 
 
 def _raw_bytes(value: Any) -> bytes:

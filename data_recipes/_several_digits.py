@@ -1,7 +1,7 @@
 """The base of recipes for canvases of several digits: source digits by part, rows and the file; subclasses compose."""
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, chunk_indices, map_in_order, write_rows
 from mmgen.data_recipes._published import comparison_notes
 from mmgen.data_recipes._sources import Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._streams import Parts, official_scheme, random_order, split_by_group
@@ -126,11 +126,6 @@ class SeveralDigitsRecipe(Recipe):
         pools = DigitPools.divide(digits, seed)
         part = pools.of_images(self.number, seed, self.name)
 
-        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
-            for start in range(0, self.number, chunk):
-                indices = np.arange(start, min(start + chunk, self.number))
-                yield self.choose_digits(pools, part[indices], indices, seed)
-
         def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
@@ -139,11 +134,9 @@ class SeveralDigitsRecipe(Recipe):
             settings |= self.further_settings(seed)
             with DatasetWriter(path, size=self.number, settings=settings, seed=seed, command=command) as writer:
                 self.add_elements(writer)
-                start = 0
-                for rows in map_in_order(self.make_rows, chunk_arguments(), workers):
-                    writer.write(start, rows.columns, rows.factors)
-                    start += len(rows)
-                    yield Progress(start)
+                each = chunk_indices(self.number, chunk)
+                calls = (self.choose_digits(pools, part[indices], indices, seed) for indices in each)
+                yield from write_rows(writer, map_in_order(self.make_rows, calls, workers))
                 for scheme, (meaning, parts) in self.split_schemes(pools, part, seed).items():
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path

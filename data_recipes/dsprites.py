@@ -18,7 +18,7 @@ from pydantic import Field
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, iterate_member, open_zip
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Workers, map_in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, map_in_order, write_rows
 from mmgen.data_recipes._published import (
     SourceComparison,
     comparison_notes,
@@ -233,13 +233,8 @@ class Dsprites(Recipe):
                 writer.add_attributes("attributes", {"shape": list(SHAPES), "scale": scales})
                 for name, meaning in _FACTORS.items():
                     writer.add_factor(name, "uint8", "", meaning)
-                done = 0
-                for places, pictures in self._make_pictures(archive, combinations, workers, chunk):
-                    codes = np.stack(np.unravel_index(places, _SIZES), axis=1).astype(np.uint8)
-                    factors: dict[str, NDArray[Any]] = dict(zip(_FACTORS, codes.T, strict=True))
-                    writer.write(done, {"image": pictures, "attributes": codes[:, :2]}, factors)
-                    done += len(places)
-                    yield Progress(done)
+                made = self._make_pictures(archive, combinations, workers, chunk)
+                yield from write_rows(writer, (_rows_of(places, pictures) for places, pictures in made))
                 # Both ends of the orientations are one picture, which no two parts may share.
                 same = np.stack(np.unravel_index(combinations, _SIZES))
                 same[2] %= ORIENTATIONS - 1
@@ -274,6 +269,13 @@ class Dsprites(Recipe):
         calls = ((groups[start : start + several],) for start in range(0, len(groups), several))
         for places, pictures in map_in_order(_render_groups, calls, workers):
             yield places, pictures
+
+
+def _rows_of(places: NDArray[np.int64], pictures: NDArray[np.uint8]) -> Rows:
+    """Return the rows of combinations [n] with their packed pictures."""
+    codes = np.stack(np.unravel_index(places, _SIZES), axis=1).astype(np.uint8)
+    factors: dict[str, NDArray[Any]] = dict(zip(_FACTORS, codes.T, strict=True))
+    return Rows({"image": pictures, "attributes": codes[:, :2]}, factors)
 
 
 def _render_groups(groups: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

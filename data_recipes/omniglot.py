@@ -24,7 +24,7 @@ from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import decode_picture
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Workers
+from mmgen.data_recipes._base import Recipe, Rows, Workers, chunk_indices, write_rows
 from mmgen.data_recipes._digits import LAYOUTS, Binarise, SplitScheme, binarise, pack_bits
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._published import (
@@ -317,6 +317,20 @@ class Omniglot(Recipe):
         size = min(self.number or len(characters), len(characters))
         source = np.arange(size) * len(characters) // size
 
+        def make_rows(indices: NDArray[np.int64]) -> Rows:
+            which = source[indices]
+            images = characters.images[which]
+            if self.binarise is True:
+                stored = pack_bits(binarise(images, stream_keys(seed, self.name, indices)))
+            else:
+                stored = images[:, None]
+            factors: dict[str, NDArray[Any]] = {
+                "character": characters.character[which],
+                "source": which.astype(np.uint32),
+                "source_part": characters.part[which],
+            }
+            return Rows({"image": stored, "attributes": characters.alphabet[which, None]}, factors)
+
         def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
@@ -328,22 +342,7 @@ class Omniglot(Recipe):
                 writer.add_factor("character", "uint16", "", "number of the character in its alphabet; 0 is unknown")
                 writer.add_factor("source", "uint32", "", "number of the character in the source, training ones first")
                 writer.add_factor("source_part", "uint8", "", "0: one of the training characters, 1: of the test ones")
-                for start in range(0, size, chunk):
-                    which = source[start : start + chunk]
-                    images = characters.images[which]
-                    if self.binarise is True:
-                        keys = stream_keys(seed, self.name, np.arange(start, start + len(which)))
-                        stored = pack_bits(binarise(images, keys))
-                    else:
-                        stored = images[:, None]
-                    factors: dict[str, NDArray[Any]] = {
-                        "character": characters.character[which],
-                        "source": which.astype(np.uint32),
-                        "source_part": characters.part[which],
-                    }
-                    columns = {"image": stored, "attributes": characters.alphabet[which, None]}
-                    writer.write(start, columns, factors)
-                    yield Progress(start + len(which))
+                yield from write_rows(writer, map(make_rows, chunk_indices(size, chunk)))
                 for scheme, (meaning, parts) in _split_schemes(characters, source, seed).items():
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path

@@ -21,7 +21,7 @@ from mmgen.core.errors import DataError, clip
 from mmgen.core.foreign import CannotReadError, open_unpacked, read_unpacked
 from mmgen.core.plain_text import NotTextError, decode_text
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Workers
+from mmgen.data_recipes._base import Recipe, Rows, Workers, chunk_indices, write_rows
 from mmgen.data_recipes._streams import PARTS, Parts, split_by_group
 from mmgen.descriptions import normalise_text
 from mmgen.modalities.text import TextDescription
@@ -302,11 +302,12 @@ class ParallelText(Recipe):
                     writer.add_text(name, language.vocabulary, language.codes.shape[1])
                 writer.add_factor("line", "int32", "", "number of the sentence in its file, from 0")
                 line = np.concatenate([np.arange(np.count_nonzero(part == code)) for code in range(len(PARTS))])
-                for start in range(0, size, chunk):
-                    rows = slice(start, min(start + chunk, size))
-                    columns = {name: language.codes[rows] for name, language in encoded.items()}
-                    writer.write(start, columns, {"line": line[rows].astype(np.int32)})
-                    yield Progress(rows.stop)
+                line = line.astype(np.int32)
+                chunks = (
+                    Rows({name: language.codes[rows] for name, language in encoded.items()}, {"line": line[rows]})
+                    for rows in chunk_indices(size, chunk)
+                )
+                yield from write_rows(writer, chunks)
                 writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 

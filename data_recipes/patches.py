@@ -24,7 +24,7 @@ from mmgen.core.foreign import CannotReadError, open_zip, read_member
 from mmgen.core.memory import check_memory
 from mmgen.core.pictures import MOST_BYTES, decode_picture
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Workers
+from mmgen.data_recipes._base import Recipe, Rows, Workers, chunk_indices, write_rows
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._published import SourceComparison, comparison_notes, different_source, unverified_source
 from mmgen.data_recipes._streams import (
@@ -336,10 +336,15 @@ class NaturalPatches(Recipe):
                 writer.add(PatchDescription(side=side))
                 for name, meaning in _FACTORS.items():
                     writer.add_factor(name, "int32", "" if name == "picture" else "pixel", meaning)
-                for start in range(0, number, chunk):
-                    rows = slice(start, min(start + chunk, number))
-                    places = {"picture": cut.picture[rows], "row": cut.row[rows], "column": cut.column[rows]}
-                    writer.write(start, {"patch": cut.levels[rows]}, places)
+                chunks = (
+                    Rows(
+                        {"patch": cut.levels[rows]},
+                        {"picture": cut.picture[rows], "row": cut.row[rows], "column": cut.column[rows]},
+                    )
+                    for rows in chunk_indices(number, chunk)
+                )
+                for _ in write_rows(writer, chunks):
+                    pass  # patches were counted as they were cut
                 for scheme, (meaning, parts) in schemes.items():
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path

@@ -1,6 +1,6 @@
 """Coloured shapes on coloured grounds, described by attributes and by a sentence: data that mmgen draws itself."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, chunk_indices, map_in_order, write_rows
 from mmgen.data_recipes._streams import random_bits, random_choices, random_uniforms, split_by_group, stream_keys
 
 __all__ = ["Shapes"]
@@ -161,14 +161,9 @@ class Shapes(Recipe):
         step = chunk or max(1, 256 * 64**2 // self.size**2)
         check_dataset_size(self.number, 3 * self.size**2, step)
 
-        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
-            for start in range(0, self.number, step):
-                yield np.arange(start, min(start + step, self.number)), seed
-
         def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
-            codes = np.empty((self.number, len(_WORDS)), np.uint8)
             settings = {"recipe": self.name, **self.model_dump(mode="json")}
             with DatasetWriter(path, size=self.number, settings=settings, seed=seed, command=command) as writer:
                 writer.add_image("image", (3, self.size, self.size), "bytes")
@@ -176,13 +171,8 @@ class Shapes(Recipe):
                 writer.add_text("text", _VOCABULARY, _LENGTH)
                 for name, (unit, meaning) in _FACTORS.items():
                     writer.add_factor(name, np.float32, unit, meaning)
-                start = 0
-                for rows in map_in_order(self.make_rows, chunk_arguments(), workers):
-                    stop = start + len(rows)
-                    codes[start:stop] = rows.columns["attributes"]
-                    writer.write(start, rows.columns, rows.factors)
-                    start = stop
-                    yield Progress(stop)
+                calls = ((indices, seed) for indices in chunk_indices(self.number, step))
+                codes = yield from write_rows(writer, map_in_order(self.make_rows, calls, workers))
                 iid = split_by_group(np.arange(self.number), self.number, seed, "iid")
                 writer.add_splits("iid", **iid, meaning="85/5/10 % of the pictures")
                 sizes = [len(values) for values in _WORDS.values()]

@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from mmgen.core.errors import format_unknown_name
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, chunk_indices, map_in_order, write_rows
 from mmgen.data_recipes._scene_file import SceneFile, caption_scenes, read_scene_file
 from mmgen.data_recipes._scenes import (
     LAMPS,
@@ -171,16 +171,15 @@ class TwoObjects(Recipe):
         step = chunk or self._default_chunk()
 
         def chunk_arguments() -> Iterator[tuple[Any, ...]]:
-            for start in range(0, number, step):
-                rows = slice(start, min(start + step, number))
+            for indices in chunk_indices(number, step):
+                rows = slice(indices[0], indices[-1] + 1)
                 from_file = (file.scenes[rows], captions[rows]) if file and captions else None
-                yield np.arange(rows.start, rows.stop), seed, from_file
+                yield indices, seed, from_file
 
         def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
             attributes = attribute_words(self.words, self.objects)
-            codes = np.empty((number, len(attributes)), np.uint8)
             settings = self._recorded_settings(number, file)
             with DatasetWriter(path, size=number, settings=settings, seed=seed, command=command) as writer:
                 writer.add_image("image", (3, self.size, self.size), "bytes")
@@ -190,13 +189,7 @@ class TwoObjects(Recipe):
                 )
                 for name, dtype, unit, meaning, shape in self._factors():
                     writer.add_factor(name, dtype, unit, meaning, shape)
-                start = 0
-                for rows in map_in_order(self.make_rows, chunk_arguments(), workers):
-                    stop = start + len(rows)
-                    codes[start:stop] = rows.columns["attributes"]
-                    writer.write(start, rows.columns, rows.factors)
-                    start = stop
-                    yield Progress(stop)
+                codes = yield from write_rows(writer, map_in_order(self.make_rows, chunk_arguments(), workers))
                 for scheme, (meaning, parts) in self._split_schemes(codes, seed).items():
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path

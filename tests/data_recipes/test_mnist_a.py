@@ -158,7 +158,7 @@ def test_another_canvas_is_a_scaled_copy():
 def test_grey_and_binary_images_share_labels_and_shapes(small_mnist):
     settings = {"mnist": small_mnist, "number": 40}
     digits = np.repeat(_BAR[None], 40, 0)
-    arguments = (digits, np.zeros(40, np.uint8), np.arange(40), 0)
+    arguments = (digits, np.zeros(40, np.uint8), {}, np.arange(40), 0)
     binary, grey = MnistA(**settings).make_rows(*arguments), MnistA(**settings, binarise=False).make_rows(*arguments)
     assert binary.columns["image"].shape == (40, 64 * 64 // 8)
     assert grey.columns["image"].shape == (40, 1, 64, 64)
