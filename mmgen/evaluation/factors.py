@@ -88,10 +88,10 @@ class Code:
         found = low + (rng.random(rows.shape) * (high - low - 1)).astype(np.int64)
         return order[np.where((found >= places[rows]) & (high - low > 1), found + 1, found)]
 
-    def split_at_random(self, rng: np.random.Generator, share: float = 2 / 3) -> tuple["Code", "Code"]:
-        """Divide the examples at random into a training part of ``share`` and a test part."""
+    def split_at_random(self, rng: np.random.Generator) -> tuple["Code", "Code"]:
+        """Divide the examples at random into a training part of two thirds and a test part."""
         order = rng.permutation(len(self))
-        first = round(share * len(self))
+        first = round(2 / 3 * len(self))
         return self[order[:first]], self[order[first:]]
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float64]
+_SIMULATIONS = 64
 
 
 def jensen_shannon(p: Floats, q: Floats, base: float = 2.0) -> Floats:
@@ -62,27 +63,25 @@ def jensen_shannon(p: Floats, q: Floats, base: float = 2.0) -> Floats:
     return divergence
 
 
-def jackknife_divergence(p: Floats, counts: NDArray[np.int64], base: float = 2.0) -> Floats:
+def jackknife_divergence(p: Floats, counts: NDArray[np.int64]) -> Floats:
     """Estimate JS(p, q) from ``counts`` [..., V] of draws of q; the jackknife corrects the bias of few draws.
 
     May be slightly negative: clipping it at 0 would bring the bias back.
     """
     total = counts.sum(-1)
-    whole = jensen_shannon(p, counts / total[..., None], base)
+    whole = jensen_shannon(p, counts / total[..., None])
     left_out = np.zeros_like(whole)
     for value in range(counts.shape[-1]):
         fewer = counts.astype(np.float64)
         fewer[..., value] = np.maximum(fewer[..., value] - 1, 0)
         # All draws of one value give the same leave-one-out estimate: V of them instead of n.
-        part = jensen_shannon(p, fewer / np.maximum(fewer.sum(-1), 1.0)[..., None], base)
+        part = jensen_shannon(p, fewer / np.maximum(fewer.sum(-1), 1.0)[..., None])
         left_out += counts[..., value] / total * part
     corrected: Floats = total * whole - (total - 1) * left_out
     return corrected
 
 
-def remaining_bias(
-    p: Floats, counts: NDArray[np.int64], generator: np.random.Generator, base: float = 2.0, repeats: int = 64
-) -> Floats:
+def remaining_bias(p: Floats, counts: NDArray[np.int64], generator: np.random.Generator) -> Floats:
     """Estimate the bias [...] of :func:`jackknife_divergence` by simulating draws of a q near the counts.
 
     The q of the simulation is the observed frequency shrunk towards p by half a count per value, so that values that
@@ -92,9 +91,9 @@ def remaining_bias(
     size = counts.shape[-1]
     q = (counts + 0.5 * size * p) / (total + 0.5 * size)[..., None]
     q = q / q.sum(-1, keepdims=True)
-    truth = jensen_shannon(p, q, base)
-    simulated = generator.multinomial(total, q, size=(repeats, *total.shape))
-    bias: Floats = jackknife_divergence(p, simulated, base).mean(0) - truth
+    truth = jensen_shannon(p, q)
+    simulated = generator.multinomial(total, q, size=(_SIMULATIONS, *total.shape))
+    bias: Floats = jackknife_divergence(p, simulated).mean(0) - truth
     return bias
 
 
