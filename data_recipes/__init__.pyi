@@ -1,9 +1,12 @@
-from ._base import Recipe as Recipe, Rows as Rows, Workers as Workers, map_in_order as map_in_order
-from ._cluster import (
+from ._base import (
     FIRST_WORKER_SECONDS as FIRST_WORKER_SECONDS,
+    Recipe as Recipe,
+    Rows as Rows,
+    Workers as Workers,
     cluster_client as cluster_client,
     cluster_error_types as cluster_error_types,
     failed_cluster_error as failed_cluster_error,
+    map_in_order as map_in_order,
     no_workers_error as no_workers_error,
 )
 from ._own._recipe import Survey as Survey

@@ -14,8 +14,8 @@ from pydantic_core import PydanticCustomError
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, chunk_indices, map_in_order, write_rows
 from mmgen.data_recipes._published import comparison_notes
-from mmgen.data_recipes._sources import CollectionName, Digits, Source, fetch_digits, read_digits
-from mmgen.data_recipes._streams import Bits, Parts, official_scheme, random_bits, split_by_group, stream_keys
+from mmgen.data_recipes._sources import CollectionName, Digits, Source, check_digit_source, fetch_digits, read_digits
+from mmgen.data_recipes._streams import Bits, SplitScheme, official_scheme, random_bits, split_by_group, stream_keys
 from mmgen.settings.kinds import Option
 
 PIXEL_SLOT = 64
@@ -115,9 +115,6 @@ LAYOUTS: dict[Binarise, str] = {True: "bits", False: "bytes", "dynamic": "probab
 Picture = tuple[NDArray[np.uint8], NDArray[np.uint8], dict[str, NDArray[Any]]]
 """Rendered grey images [n, H, W], attribute codes [n, A], factors [n] by name."""
 
-SplitScheme = tuple[str, Parts]
-"""Meaning of a split scheme, and its parts."""
-
 
 class SmallPictureRecipe(Recipe):
     """Base of recipes whose images show one source picture each, from MNIST or a set in its form.
@@ -138,7 +135,7 @@ class SmallPictureRecipe(Recipe):
     copies: Annotated[int, Field(ge=1)] = 1
     """Images of each source digit."""
 
-    binarise: Binarise = True
+    binarise: Binarise = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
     "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
 
@@ -256,10 +253,7 @@ class DigitRecipe(SmallPictureRecipe):
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
-        if self.mnist is not None and self.source == "digits":
-            raise ValueError(
-                f"--source got digits, but --mnist names a folder of MNIST, {self.mnist}; give one of them"
-            )
+        check_digit_source(self.source, self.mnist)
         return self
 
     @property

@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, chunk_indices, map_in_order, write_rows
 from mmgen.data_recipes._published import comparison_notes
-from mmgen.data_recipes._sources import Digits, Source, fetch_digits, read_digits
-from mmgen.data_recipes._streams import Parts, official_scheme, random_order, split_by_group
+from mmgen.data_recipes._sources import Digits, Source, check_digit_source, fetch_digits, read_digits
+from mmgen.data_recipes._streams import Parts, SplitScheme, official_scheme, random_order, split_by_group
 
 if TYPE_CHECKING:
     from mmgen.artifacts import DatasetWriter
@@ -86,10 +86,7 @@ class SeveralDigitsRecipe(Recipe):
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
-        if self.mnist is not None and self.source == "digits":
-            raise ValueError(
-                f"--source got digits, but --mnist names a folder of MNIST, {self.mnist}; give one of them"
-            )
+        check_digit_source(self.source, self.mnist)
         return self
 
     @abstractmethod
@@ -106,7 +103,7 @@ class SeveralDigitsRecipe(Recipe):
     def add_elements(self, writer: "DatasetWriter") -> None:
         """Add modalities and factors to the file."""
 
-    def split_schemes(self, pools: DigitPools, part: NDArray[np.int64], seed: int) -> dict[str, tuple[str, Parts]]:
+    def split_schemes(self, pools: DigitPools, part: NDArray[np.int64], seed: int) -> dict[str, SplitScheme]:
         """Return meaning and parts of each split scheme, given the part of each image [N]."""
         parts = {name: np.flatnonzero(part == code) for code, name in enumerate(PARTS)}
         return {scheme: (meaning, parts) for scheme, meaning in pools.schemes.items()}

@@ -176,6 +176,12 @@ def _read_bundled() -> Digits:
     return Digits(images, bunch.target.astype(np.uint8), np.zeros(len(images), np.uint8))
 
 
+def check_digit_source(source: Source, mnist: Path | None) -> None:
+    """Refuse a folder of MNIST together with the digits of scikit-learn; raise ValueError."""
+    if mnist is not None and source == "digits":
+        raise ValueError(f"--source got digits, but --mnist names a folder of MNIST, {mnist}; give one of them")
+
+
 def fetch_digits(source: CollectionName, folder: Path | None) -> Work[Path] | None:
     """Return work that downloads the files for :func:`read_digits`; None if no file is missing."""
     if source == "digits" or folder is not None:

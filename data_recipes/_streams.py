@@ -107,6 +107,9 @@ _PART_OF_WORD = {**{part: part for part in PARTS}, "training": "train", "validat
 Parts = dict[str, NDArray[np.int64]]
 """Row numbers, ascending, by part: train, val, test."""
 
+SplitScheme = tuple[str, Parts]
+"""Meaning of a split scheme, and its parts."""
+
 _TRAIN, _VAL = 0.85, 0.05
 
 
@@ -142,7 +145,7 @@ def split_by_group(
     return {name: np.flatnonzero(part == code) for code, name in enumerate(("train", "val", "test"))}
 
 
-def official_scheme(source: NDArray[Any], source_part: NDArray[Any], seed: int) -> dict[str, tuple[str, Parts]]:
+def official_scheme(source: NDArray[Any], source_part: NDArray[Any], seed: int) -> dict[str, SplitScheme]:
     """Return the publisher's split as scheme "official" with its meaning; {} if images show digits of one part only.
 
     Args:
@@ -157,10 +160,14 @@ def official_scheme(source: NDArray[Any], source_part: NDArray[Any], seed: int) 
         return {"official": ("the publisher's training, validation and test digits", parts)}
     training = np.unique(source[source_part == 0])
     chosen = training[random_order(seed, "split official", len(training))[: len(training) // 12]]
-    val = np.isin(source, chosen)
-    parts = {
+    parts = parts_with_held_out(source_part, np.isin(source, chosen))
+    return {"official": ("the publisher's test digits; of the training digits one in twelve is val", parts)}
+
+
+def parts_with_held_out(source_part: NDArray[Any], val: NDArray[np.bool_]) -> Parts:
+    """Return the publisher's parts of images (0 training, 1 test) [N], those of the mask ``val`` [N] held out."""
+    return {
         "train": np.flatnonzero((source_part == 0) & ~val),
         "val": np.flatnonzero(val),
         "test": np.flatnonzero(source_part == 1),
     }
-    return {"official": ("the publisher's test digits; of the training digits one in twelve is val", parts)}

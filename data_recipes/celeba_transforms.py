@@ -25,9 +25,8 @@ from mmgen.data_recipes._celeba._landmarks import (
     load_predictor,
     require_faces_extra,
 )
-from mmgen.data_recipes._celeba._lists import LandmarkUse
 from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces
-from mmgen.data_recipes._celeba._source import Source
+from mmgen.data_recipes._celeba._source import LandmarkUse, Source
 
 __all__ = ["CelebaTransforms"]
 

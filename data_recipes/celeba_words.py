@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.data_recipes._base import Rows
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
-from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces, SplitScheme
-from mmgen.data_recipes._streams import random_bits, split_by_group, stream_keys
+from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces
+from mmgen.data_recipes._celeba._source import ALL_ATTRIBUTES, ATTRIBUTES
+from mmgen.data_recipes._streams import SplitScheme, random_bits, split_by_group, stream_keys
 
 __all__ = ["CelebaWords"]
 

@@ -9,7 +9,7 @@ References:
 
 from typing import ClassVar
 
-from mmgen.data_recipes._digits import Binarise, SmallPictureRecipe, Vocabulary
+from mmgen.data_recipes._digits import SmallPictureRecipe, Vocabulary
 from mmgen.data_recipes._sources import CollectionName
 
 __all__ = ["FashionMnist"]
@@ -18,26 +18,13 @@ __all__ = ["FashionMnist"]
 class FashionMnist(SmallPictureRecipe):
     """Articles as published, in 256 levels of grey; ``mnist`` names the folder of Fashion-MNIST's files."""
 
-    binarise: Binarise = False
-    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
-    "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
-
     name: ClassVar[str] = "fashion-mnist"
     source_noun: ClassVar[str] = "picture"
     vocabulary: ClassVar[Vocabulary] = {
         "article": [
-            "t-shirt",
-            "trouser",
-            "pullover",
-            "dress",
-            "coat",
-            "sandal",
-            "shirt",
-            "sneaker",
-            "bag",
-            "ankle-boot",
+            "t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle-boot",
         ]
-    }
+    }  # fmt: skip
 
     @property
     def collection_name(self) -> CollectionName:

@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._digits import Binarise, DigitRecipe, SplitScheme, Vocabulary
+from mmgen.data_recipes._digits import DigitRecipe, Vocabulary
+from mmgen.data_recipes._streams import SplitScheme, parts_with_held_out
 
 __all__ = ["Mnist"]
 
@@ -19,10 +20,6 @@ _HELD_OUT = 400
 
 class Mnist(DigitRecipe):
     """MNIST digits, resized if the canvas is not 28 x 28."""
-
-    binarise: Binarise = False
-    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
-    "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
 
     name: ClassVar[str] = "mnist"
     vocabulary: ClassVar[Vocabulary] = {"digit": [str(digit) for digit in range(10)]}
@@ -35,10 +32,5 @@ class Mnist(DigitRecipe):
         if self.binarise != "dynamic" or "official" not in schemes or len(training) < 2 * _HELD_OUT:
             return schemes
         val = np.isin(source, training[-_HELD_OUT:])
-        parts = {
-            "train": np.flatnonzero((part == 0) & ~val),
-            "val": np.flatnonzero(val),
-            "test": np.flatnonzero(part == 1),
-        }
         meaning = f"the publisher's test digits; the last {_HELD_OUT} training digits are val (Burda et al., 2016)"
-        return {**schemes, "official-400": (meaning, parts)}
+        return {**schemes, "official-400": (meaning, parts_with_held_out(part, val))}

@@ -10,17 +10,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._digits import Binarise, DigitRecipe, Factor, Picture, Vocabulary, resize_digits
+from mmgen.data_recipes._digits import DigitRecipe, Factor, Picture, Vocabulary, resize_digits
 
 __all__ = ["Mnist2bit"]
 
 
 class Mnist2bit(DigitRecipe):
     """MNIST digits with parity and magnitude as attributes, and the digit as a factor."""
-
-    binarise: Binarise = False
-    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
-    "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
 
     name: ClassVar[str] = "mnist-2bit"
     vocabulary: ClassVar[Vocabulary] = {"parity": ["even", "odd"], "magnitude": ["below-5", "from-5"]}

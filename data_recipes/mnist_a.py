@@ -12,15 +12,22 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from mmgen.data_recipes._digits import (
+    Binarise,
     DigitRecipe,
     Factor,
     Picture,
-    SplitScheme,
     Vocabulary,
     paste_patches,
     transform_digits,
 )
-from mmgen.data_recipes._streams import random_bits, random_choices, random_uniforms, split_by_group, truncated_normal
+from mmgen.data_recipes._streams import (
+    SplitScheme,
+    random_bits,
+    random_choices,
+    random_uniforms,
+    split_by_group,
+    truncated_normal,
+)
 
 __all__ = ["MnistA"]
 
@@ -57,6 +64,10 @@ class MnistA(DigitRecipe):
 
     copies: Annotated[int, Field(ge=1)] = 10
     """Images of each source digit, each with its own labels and transformation."""
+
+    binarise: Binarise = True
+    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
+    "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
 
     name: ClassVar[str] = "mnist-a"
     vocabulary: ClassVar[Vocabulary] = {

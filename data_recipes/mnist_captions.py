@@ -18,7 +18,7 @@ from mmgen.data_recipes._base import Rows
 from mmgen.data_recipes._digits import resize_digits
 from mmgen.data_recipes._several_digits import PARTS, DigitPools, SeveralDigitsRecipe
 from mmgen.data_recipes._sources import DIGIT_SIZE
-from mmgen.data_recipes._streams import Bits, Parts, random_bits, random_integers, random_uniforms, stream_keys
+from mmgen.data_recipes._streams import Bits, SplitScheme, random_bits, random_integers, random_uniforms, stream_keys
 
 if TYPE_CHECKING:
     from mmgen.artifacts import DatasetWriter
@@ -176,7 +176,7 @@ class MnistCaptions(SeveralDigitsRecipe):
         for name, (dtype, unit, meaning, shape) in _FACTORS.items():
             writer.add_factor(name, dtype, unit, meaning, shape)
 
-    def split_schemes(self, pools: DigitPools, part: NDArray[np.int64], seed: int) -> dict[str, tuple[str, Parts]]:
+    def split_schemes(self, pools: DigitPools, part: NDArray[np.int64], seed: int) -> dict[str, SplitScheme]:
         unseen = self._held_out_images(pools, seed)
         parts = {name: np.flatnonzero((part == code) & ~unseen) for code, name in enumerate(PARTS)}
         schemes = {scheme: (f"{meaning}; no held-out digit", parts) for scheme, meaning in pools.schemes.items()}

@@ -25,7 +25,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import decode_picture
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, chunk_indices, write_rows
-from mmgen.data_recipes._digits import LAYOUTS, Binarise, SplitScheme, binarise, pack_bits
+from mmgen.data_recipes._digits import LAYOUTS, Binarise, binarise, pack_bits
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._published import (
     SourceComparison,
@@ -35,7 +35,7 @@ from mmgen.data_recipes._published import (
     published_source,
     unverified_source,
 )
-from mmgen.data_recipes._streams import random_order, split_by_group, stream_keys
+from mmgen.data_recipes._streams import SplitScheme, parts_with_held_out, random_order, split_by_group, stream_keys
 
 __all__ = ["Omniglot"]
 
@@ -368,10 +368,4 @@ def _split_schemes(characters: Characters, source: NDArray[np.int64], seed: int)
     else:
         val = training[random_order(seed, "split official", len(training))[: max(1, len(training) // 18)]]
         meaning = "the publisher's test characters; of the training ones one in eighteen is val"
-    held = np.isin(source, val)
-    parts: dict[str, Any] = {
-        "train": np.flatnonzero((part == 0) & ~held),
-        "val": np.flatnonzero(held),
-        "test": np.flatnonzero(part == 1),
-    }
-    return {**schemes, "official": (meaning, parts)}
+    return {**schemes, "official": (meaning, parts_with_held_out(part, np.isin(source, val)))}

@@ -18,12 +18,17 @@ from mmgen.core.pictures import image_array
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, map_in_order
 from mmgen.data_recipes._celeba._landmarks import WIDTH, crop_and_resize, decode_face
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, LandmarkUse, Lists
-from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Source
-from mmgen.data_recipes._streams import Parts
-
-SplitScheme = tuple[str, Parts]
-"""Meaning of a split scheme, and its parts."""
+from mmgen.data_recipes._celeba._source import (
+    ALL_ATTRIBUTES,
+    ATTRIBUTES,
+    CELEBA_SIZE,
+    PARTS,
+    WHERE_TO_GET_IT,
+    LandmarkUse,
+    Lists,
+    Source,
+)
+from mmgen.data_recipes._streams import SplitScheme
 
 _CHUNK = 128
 _MOST_NAMED = 3  # unreadable images that an error names

@@ -13,7 +13,7 @@ import pytest
 from mmgen import experiments
 from mmgen.core.errors import MmgenError
 from mmgen.core.plain_text import NotTextError, decode_lines, decode_text
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, read_lists
+from mmgen.data_recipes._celeba._source import ALL_ATTRIBUTES, read_lists
 from mmgen.data_recipes._own._tables import read_table
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.experiments._plan import read_plan

@@ -26,8 +26,7 @@ STARTS = {
     "mmgen/core/processes.py": "the one place",
     "mmgen/training/devices.py": "a script of the user's again, as it was started",
     "data_recipes/_clevr/_blender.py": "Blender's Python, in the environment that the one place gives",
-    "data_recipes/_base.py": "workers of joblib, inside `starting`",
-    "data_recipes/_cluster.py": "joblib on Dask's workers, which others have started",
+    "data_recipes/_base.py": "workers of joblib, inside `starting`, and joblib on Dask's workers, started by others",
 }
 """Files that start processes, and how each keeps the promises."""
 

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image
 
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
+from mmgen.data_recipes._celeba._source import ALL_ATTRIBUTES
 from tests.data_recipes._drawn_face import HAIR, HEIGHT, WIDTH, draw_face
 
 ALIGNED = np.array([[69.5, 111.5], [108.0, 111.5], [88.5, 135.0], [72.5, 152.0], [105.5, 152.0]])

@@ -18,7 +18,7 @@ from mmgen.data_recipes._celeba._landmarks import (
     decode_face,
     detect_edges,
 )
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
+from mmgen.data_recipes._celeba._source import ALL_ATTRIBUTES
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.data_recipes.celeba_words import WORDS, shuffle_words, true_words
 from tests.data_recipes._faces import drawn_face, jpeg

@@ -14,7 +14,7 @@ from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.errors import ArtifactError, DataError, Interrupted, SettingsError, UsageError
 from mmgen.data_recipes._celeba._landmarks import Face, FaceFinder, add_watermark, blacken_right_half
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
+from mmgen.data_recipes._celeba._source import ALL_ATTRIBUTES, ATTRIBUTES
 from mmgen.settings.config import validate
 from tests.data_recipes._faces import build_celeba
 

@@ -123,7 +123,7 @@ def test_no_scheduler_is_one_sentence(tmp_path):
 @pytest.mark.parametrize("address", ["localhost", "host:8786", "tcp://host", "tcp://:1", "http://host:80", "tcp://h:x"])
 def test_an_address_that_is_none_is_refused(address, tmp_path):
     from mmgen.core.errors import UsageError
-    from mmgen.data_recipes._cluster import map_on_cluster
+    from mmgen.data_recipes._base import map_on_cluster
 
     with pytest.raises(UsageError, match="expected the address that 'dask scheduler' prints"):
         next(map_on_cluster(len, [], address))
@@ -147,9 +147,9 @@ STRANGERS = {
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_what_is_no_scheduler_is_one_sentence_soon(stranger, monkeypatch, capfd):
     from mmgen.core.errors import MmgenError
-    from mmgen.data_recipes import _cluster
+    from mmgen.data_recipes import _base
 
-    monkeypatch.setattr(_cluster, "ANSWER_SECONDS", 0.4)
+    monkeypatch.setattr(_base, "ANSWER_SECONDS", 0.4)
     says, leaves = STRANGERS[stranger]
     with socket.create_server(("127.0.0.1", 0)) as server:
         connections = []
@@ -166,7 +166,7 @@ def test_what_is_no_scheduler_is_one_sentence_soon(stranger, monkeypatch, capfd)
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         began = time.monotonic()
         with pytest.raises(MmgenError, match=r"(no Dask scheduler answers|is no Dask scheduler).*: check the address"):
-            _cluster.cluster_client(address)
+            _base.cluster_client(address)
         assert time.monotonic() - began < 5
     for connection in connections:
         connection.close()

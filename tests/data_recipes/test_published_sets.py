@@ -15,7 +15,7 @@ from mmgen.artifacts import Dataset
 from mmgen.commands.make_data import preview_recipe
 from mmgen.core.errors import UsageError
 from mmgen.data_recipes import _sources
-from mmgen.data_recipes._celeba import _lists, _source
+from mmgen.data_recipes._celeba import _source
 from mmgen.data_recipes._celeba._source import Source
 from mmgen.data_recipes._sources import read_digits
 from mmgen.data_recipes.omniglot import read_characters
@@ -118,10 +118,9 @@ def test_published_networks(network: str) -> None:
 def test_faces_are_counted_and_lists_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = build_celeba(tmp_path / "c", 24)
     assert Source(folder, "ignored").compare_with_published().why == "it has 24 images, expected 202,599"
-    for module in (_lists, _source):
-        monkeypatch.setattr(module, "CELEBA_SIZE", 24)
-    monkeypatch.setattr(_lists, "PARTS", {code: (name, 8) for code, name in enumerate(("train", "val", "test"))})
-    monkeypatch.setattr(_lists, "_check_parts", lambda *_: None)
+    monkeypatch.setattr(_source, "CELEBA_SIZE", 24)
+    monkeypatch.setattr(_source, "PARTS", {code: (name, 8) for code, name in enumerate(("train", "val", "test"))})
+    monkeypatch.setattr(_source, "_check_parts", lambda *_: None)
     with Source(folder, "ignored") as source:
         assert "list_attr_celeba, list_eval_partition has another content" in source.compare_with_published().notes[0]
         monkeypatch.setattr(_source, "PUBLISHED", {name: sorted(md5)[0] for name, md5 in source._md5.items()})
