@@ -11,7 +11,7 @@ import io
 import posixpath
 import zipfile
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -302,10 +302,8 @@ class NaturalPatches(Recipe):
         if self.number is None or self.number >= size:
             return cut
         rows = np.sort(random_order(seed, self.name, size)[: self.number])
-        return Patches(
-            cut.levels[rows], cut.picture[rows], cut.row[rows], cut.column[rows], cut.part, cut.sha256,
-            cut.content,
-        )  # fmt: skip
+        chosen = {name: getattr(cut, name)[rows] for name in ("levels", "picture", "row", "column")}
+        return replace(cut, **chosen)
 
     def _make_dataset_work(
         self,

@@ -165,7 +165,7 @@ def test_what_is_no_scheduler_is_one_sentence_soon(stranger, monkeypatch, capfd)
         threading.Thread(target=answer, daemon=True).start()
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         began = time.monotonic()
-        with pytest.raises(MmgenError, match=r"(no Dask scheduler answers|is no Dask scheduler).*: check the address"):
+        with pytest.raises(MmgenError, match=r"no Dask scheduler answers.*: check the address"):
             _base.cluster_client(address)
         assert time.monotonic() - began < 5
     for connection in connections:
