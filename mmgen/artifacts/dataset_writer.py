@@ -241,6 +241,7 @@ class DatasetWriter:
     def end_early(self) -> None:
         """Let the dataset have the rows written so far and no more, where ``size`` was the largest possible number."""
         _require(self._next >= 1, "a dataset has at least one example")
+        _require(not self._schemes, "the number of examples is changed after splits of them")
         self.size = self._next
         for column in self._columns.values():
             column.shrink(self.size)

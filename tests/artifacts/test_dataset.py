@@ -127,6 +127,19 @@ def test_content_id_changes_with_seed_and_settings(tmp_path, dataset_at, other):
     assert read_header(tmp_path / "a.h5").content_id != read_header(tmp_path / "b.h5").content_id
 
 
+def test_a_dataset_that_ends_early_is_the_smaller_one(tmp_path):
+    rows = np.array([[1], [0], [1]], np.uint8)
+    for size in (3, 1000):
+        with DatasetWriter(tmp_path / f"{size}.h5", size, {}, 0, chunk_bytes=2) as writer:
+            writer.add_attributes("y", {"a": ["no", "yes"]})
+            writer.write(0, {"y": rows})
+            writer.end_early()
+            writer.add_splits("iid", train=[0], val=[1], test=[2])
+    with Dataset.open(tmp_path / "1000.h5") as dataset:
+        assert dataset.size == 3 and np.array_equal(dataset.read_attributes("y"), rows)
+    assert read_header(tmp_path / "1000.h5").content_id == read_header(tmp_path / "3.h5").content_id
+
+
 def _dots(path: Path, vocabulary: list[str], value: int) -> str:
     with DatasetWriter(path, 1, {}, 0) as writer:
         writer.add_attributes("y", {"a": vocabulary})
@@ -250,6 +263,7 @@ ROWS = {"image": np.zeros((2, 1), np.uint8), "y": np.zeros((2, 1), np.uint8)}
         (lambda w: w.write(0, ROWS | {"y": np.zeros((3, 1), np.uint8)}), "equally many"),
         (lambda w: w.write(0, ROWS | {"image": np.full((2, 1), 1, np.uint8)}), "unused last bits"),
         (lambda w: w.write(0, ROWS | {"image": np.zeros((2, 2), np.uint8)}), "rows of shape"),
+        (lambda w: w.end_early(), "at least one example"),
         (lambda w: w.add_splits("iid", train=[4], val=[], test=[]), "out of range"),
         (lambda w: w.add_splits("iid", train=[1], val=[1], test=[]), "a row twice"),
         (lambda w: w.add_splits("a/b", train=[1], val=[], test=[]), "no name"),
