@@ -39,7 +39,7 @@ class DigitPools:
 
     @classmethod
     def divide(cls, digits: Digits, seed: int) -> "DigitPools":
-        """Divide digits as their publisher does, else at random."""
+        """Divide source digits into training, validation and test part as their publisher does, else at random."""
         # Images can be free of leaks in one division of digits only, so ``iid`` is the publisher's where there is one.
         numbers = np.arange(len(digits))
         published = official_scheme(numbers, digits.part, seed)

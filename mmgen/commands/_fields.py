@@ -54,7 +54,7 @@ class StageField:
 
     @property
     def input_file(self) -> InputFile | None:
-        """The kind of its existing file; None for other values."""
+        """What file the field names, where it must exist already; None for fields of other values."""
         return self.annotation(InputFile)
 
     @property

@@ -36,13 +36,13 @@ class Export(Stage[Path]):
     """All randomness comes from this number."""
 
     def run(self, command: str = "") -> Path:
-        """Write the folder or archive and return its path.
+        """Write the folder or archive.
 
         Returns:
-            It.
+            The path of what was written.
 
         Raises:
-            UsageError: Something else is there.
+            UsageError: At that path lies something that no export has written.
         """
         from tempfile import TemporaryDirectory
 

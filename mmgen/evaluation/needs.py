@@ -78,7 +78,7 @@ def explain_missing_encodings(evaluation: "Evaluation") -> str:
 
 
 def explain_unspelled_descriptions(evaluation: "Evaluation") -> str:
-    """Return a reason if a posterior needs whole captions, and captions do not spell the attributes; else ""."""
+    """Return why a metric cannot ask a posterior that needs whole captions, if captions do not spell them; else ""."""
     questions, text = evaluation.questions, evaluation.loaded.text
     if not questions.whole_captions:
         return ""

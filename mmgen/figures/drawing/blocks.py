@@ -20,6 +20,7 @@ from mmgen.figures.drawing.page import (
     convert_to_rgb,
     enlarge,
     lighten_dark_images,
+    longest_word,
     pitch,
     wrap_text,
 )
@@ -113,9 +114,10 @@ class _Measured:
     def __init__(self, block: Block, pictures: Iterator[np.ndarray]) -> None:
         self.block = block
         self.columns = [[None if one is None else next(pictures) for one in c.images] for c in block.columns]
+        heads = [math.ceil(longest_word([column.head], SIZE)) for column in block.columns]
         self.widths = [
-            max([column.width, *(one.shape[1] + 2 * FRAME for one in shown if one is not None)])
-            for column, shown in zip(block.columns, self.columns, strict=True)
+            max(column.width, head, *(one.shape[1] + 2 * FRAME for one in shown if one is not None))
+            for column, shown, head in zip(block.columns, self.columns, heads, strict=True)
         ]
         self.labels = [wrap_text(label, _LABEL, _LABELS, 8) for label in block.labels]
         longest = max((load_font(_LABEL).getlength(line) for lines in self.labels for line in lines), default=0)
@@ -124,8 +126,10 @@ class _Measured:
         self.width = self.inner + inside
         self.title = wrap_text(block.title, _HEAD, inside, bold=True)
         self.subtitle = wrap_text(block.subtitle, SIZE, inside)
-        heads = zip(block.columns, self.widths, strict=True)
-        self.heads = [[line for part in c.head.split("\n") for line in wrap_text(part, SIZE, w, 2)] for c, w in heads]
+        self.heads = [
+            [line for part in c.head.split("\n") for line in wrap_text(part, SIZE, w, 2)]
+            for c, w in zip(block.columns, self.widths, strict=True)
+        ]
 
     def row_heights(self, row: int) -> tuple[int, int, int]:
         """Return the heights in pixels of a row's highest picture with its frame, of its captions and of its label."""
@@ -233,9 +237,8 @@ def _draw_block(
             left = start + ((width - picture.shape[1]) // 2 if column.centred else FRAME)
             page.place(picture, left, tops[row] + (heights[row] - picture.shape[0]) // 2, wrong)
             middle = start + width / 2 if column.centred else None
-            _draw_caption(
-                page, column.captions[row] if column.captions else (), start, tops[row] + heights[row], middle
-            )
+            below = tops[row] + heights[row] + _UNDER
+            _draw_caption(page, column.captions[row] if column.captions else (), start, below, middle)
 
 
 def _draw_caption(page: Page, lines: Sequence[Line], left: int, top: int, middle: float | None) -> None:

@@ -39,8 +39,8 @@ _MOST = 2**16
 """Pixels along a side from which matplotlib renders nothing."""
 _MOST_LETTERS, _LONGEST = 10_000, 40
 """Letters of a text, and of a word in it, at most."""
-SIZE = 17
-"""Type of captions and labels in pixels."""
+SIZE = 20
+"""Type of captions and headings of columns in pixels; pages show half of it, 10 of theirs."""
 _ASCENT = 0.93
 """Height of a line above its baseline, in units of the size of type."""
 _DARK = 0.5

@@ -185,8 +185,9 @@ class TileRow:
 def _marked_lines(words: Sequence[str], marked: Sequence[bool], width: int) -> list[Line]:
     """Wrap words, of which the marked ones are bold and dark, into lines of about ``width`` pixels."""
     bold = iter(marked or [False] * len(words))
-    joined = " ".join("_".join(word.split()) for word in words)
-    lines = [line.split(" ") for line in wrap_text(joined, SIZE, width, bold=any(marked))]
+    whole = {"_".join(word.split()): " ".join(word.split()) for word in words}  # lines break between words alone
+    wrapped = wrap_text(" ".join("_".join(word.split()) for word in words), SIZE, width, bold=any(marked))
+    lines = [[whole.get(word, word) for word in line.split(" ")] for line in wrapped]
     return [Line([(word, INK, True) if next(bold, False) else (word, MUTED, False) for word in line]) for line in lines]
 
 

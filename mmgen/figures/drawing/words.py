@@ -117,7 +117,8 @@ def histogram_lines(
             colour = hex_to_rgb(INK if code == drawn else _BAR)
             pixels[_HEIGHT - 1 - high : -1, code * pitch : (code + 1) * pitch - 1] = colour
         word = printable(info.vocabulary[drawn], 100) if drawn < len(info.vocabulary) else "–"
-        word = word[: left // 7]
+        while len(word) > 2 and load_font(SIZE).getlength(word) > left - 4:
+            word = word[:-2] + "…"
         lines.append(Line([(word, INK if drawn != bars else MUTED, False)], pixels, left))
     return lines
 

@@ -61,6 +61,15 @@ def _recipe_of_datasets(sessions: Sequence[Session]) -> str:
     return str(_VE["recipe"]) if alike else ""
 
 
+_OF_REAL = {
+    "correctness": "the judge's accuracy on real pictures",
+    "coverage": "all of the variety, by definition",
+    "precision": "real pictures against real ones of another half",
+    "recall": "the same of recall",
+}
+"""What a metric says of real pictures."""
+
+
 def _format_caption(trade: TradeOff) -> str:
     counts = sorted({point.models for curve in trade.curves for point in curve.points})
     said = []
@@ -68,6 +77,9 @@ def _format_caption(trade: TradeOff) -> str:
         said.append(f"Means over {' or '.join(map(str, counts))} models, crosses their standard deviations.")
     else:
         said.append("Crosses are standard errors.")
+    if None not in trade.corner:
+        of_real = [_OF_REAL.get(axis.metric, axis.metric) for axis in (trade.y, trade.x)]
+        said.append(f"The star: {', '.join(of_real)}.")
     if trade.unpaired:
         said.append(f"Left out, for only one of both was measured: {', '.join(trade.unpaired)}.")
     return " ".join(said)

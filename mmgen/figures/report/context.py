@@ -131,7 +131,8 @@ def _draw_curves(report_files: ReportFiles) -> tuple[list[Picture], list[Picture
     for kind, named in kinds.items():
         logs = [read_log(path, name) for name, path in named]
         runs = _format_count(len(logs), "run")
-        caption = f"{runs}, by training step: {_curve_quantity(kind)}; higher is better."
+        caption = f"{runs}, by training step: {_curve_quantity(kind)}; higher is better. "
+        caption += "Early values may lie below the axis."
         together.append(Picture(kind[:1].upper() + kind[1:], caption, draw_learning_curves(logs)))
         for log in logs:
             apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", draw_term_curves(log)))

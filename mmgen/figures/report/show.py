@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from mmgen.figures.drawing.samples import explain_red_frames
 from mmgen.figures.drawing.tables import image_grid, strip_blocks
 from mmgen.generation.classifiers import classify_images, format_mismatches, has_mismatch
 from mmgen.generation.examples import read_pictures
-
-if TYPE_CHECKING:
-    pass
 
 
 def _read_main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
