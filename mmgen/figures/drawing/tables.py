@@ -80,7 +80,7 @@ def image_grid(
     verdicts = _check_wrong_mask(wrong, (count,))
     width = max(_picture_width(images[0], tile), longest_word([*(captions or ()), *(remarks or ())], SIZE))
     lines = [
-        [*text_lines(caption, width, max_lines=4), *text_lines(remark, width, WRONG, 3)]
+        [*text_lines(caption, width, max_lines=6), *text_lines(remark, width, WRONG, 4)]
         for caption, remark in zip(captions or [""] * count, remarks or [""] * count, strict=True)
     ]
     across = min(count, columns or _default_columns(count))
