@@ -42,7 +42,7 @@ def decode_text(data: bytes) -> str:
         ('grün', '')
         >>> decode_text("grün".encode("latin-1"))
         Traceback (most recent call last):
-        mmgen.core.plain_text.NotTextError: it is no text in UTF-8 (line 1 has the byte 0xFC, ...: save it as UTF-8)
+        mmgen.core.plain_text.NotTextError: it is no text in UTF-8 (line 1 has the byte 0xFC; ... if it is text)
     """
     encoding = _detect_encoding(data)
     try:
@@ -117,7 +117,7 @@ def _decoding_error(data: bytes, encoding: str, error: UnicodeDecodeError) -> No
 
 def _utf8_error(line: int, byte: int) -> NotTextError:
     return NotTextError(
-        f"it is no text in UTF-8 (line {line:,} has the byte 0x{byte:02X}, perhaps of Windows-1252: save it as UTF-8)"
+        f"it is no text in UTF-8 (line {line:,} has the byte 0x{byte:02X}; save it as UTF-8 if it is text)"
     )
 
 

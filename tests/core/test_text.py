@@ -148,7 +148,7 @@ def test_a_sentence_that_is_not_there_contributes_nothing() -> None:
 
 
 def test_words_of_something_else_are_refused() -> None:
-    with pytest.raises(UsageError, match="no text of that name"):
+    with pytest.raises(UsageError, match="generates no text 'image'"):
         model().word_probabilities("image", torch.zeros(1, 2), torch.zeros(1, 3, dtype=torch.int64))
 
 

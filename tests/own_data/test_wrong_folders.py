@@ -144,7 +144,7 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     "column twice": (text(b"file_name,colour,colour\n000.png,red,red\n"), [], 1, "has two columns 'colour'"),
     "column without name": (text(b",file_name\nx,000.png\n"), [], 1, "has no name for column 1 ('x')"),
     "latin-1": (text(lambda data: data.replace(b"red", b"gr\xfcn")), [], 1,
-                "line 2 has the byte 0xFC, perhaps of Windows-1252: save it as UTF-8"),
+                "line 2 has the byte 0xFC; save it as UTF-8 if it is text"),
     "a workbook": (text(b"PK\3\4" + bytes(99)), [], 1, "it is no text (line 1 has a zero character"),
     "zero character": (text(lambda data: data.replace(b"green", b"gr\0en")), [], 1, "line 3 has a zero character"),
     "escape sequence": (

@@ -143,7 +143,7 @@ def test_a_file_that_is_not_there(call: Call, tmp_path: Path) -> None:
 def test_a_pipe_is_no_code(call: Call, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     code, _, err = call("list", "objective", "--code", tmp_path / "pipe.py")
-    assert code == 2 and "cannot be read: it is a folder, a device or a pipe" in err
+    assert code == 2 and "cannot be read: it is a device or a pipe" in err
 
 
 def test_a_name_of_ours_is_refused(call: Call, tmp_path: Path) -> None:
