@@ -47,7 +47,7 @@ def test_nothing_is_an_empty_text(data: bytes) -> None:
 
 
 REFUSED = {
-    "Windows-1252": (LINES.encode("cp1252"), r"line 2 has the byte 0xF6, perhaps of Windows-1252: save it as UTF-8"),
+    "Windows-1252": (LINES.encode("cp1252"), r"line 2 has the byte 0xF6; save it as UTF-8 if it is text"),
     "a mark and Windows-1252": (codecs.BOM_UTF8 + LINES.encode("cp1252"), "line 2 has the byte 0xF6"),
     "cut in a letter": (b"one\n\xc3", "line 2 has the byte 0xC3"),
     "UTF-16 without a mark": ("one\n".encode("utf-16-le"), "line 1 has a zero character"),
