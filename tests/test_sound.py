@@ -97,6 +97,7 @@ def test_a_classifier_learns_from_sounds_and_judges_them(made: Path, call: Call)
     assert code == 0 and len(json.loads(out)["details"]["activity"]) == 8, err
 
 
+@pytest.mark.slow_cases("t-traversal")
 @pytest.mark.parametrize("figure", ["traversal", "interpolation", "embedding"])
 @pytest.mark.parametrize("model", ["m", "t"])
 def test_figures_of_z(figure: str, model: str, made: Path, call: Call) -> None:

@@ -92,6 +92,7 @@ def test_a_new_metric_has_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "regret () under prior: it is made up" in said.replace("\n", " ") or "it is made up" in said
 
 
+@pytest.mark.slow_cases("dci", "link-prediction")
 @pytest.mark.parametrize("name", metrics.names())
 def test_every_metric_has_a_table_with_and_without_its_further_numbers(
     name: str, evaluation: Evaluation, others: list[Evaluation], capsys: pytest.CaptureFixture[str]

@@ -44,6 +44,7 @@ def test_unknown_kind(run) -> None:
     assert "did you mean 'objective'?" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_anything_is_said_to_be_is_whole_sentences() -> None:
     """No preset and no member is described by a sentence that breaks off where a line of its file ends."""
     for name in presets.preset_names():

@@ -124,6 +124,7 @@ def test_messages_speak_of_arguments_in_python_and_of_options_on_the_command_lin
         mmgen.report(made / "a.safetensors", made / "a-scores.jsonl")
 
 
+@pytest.mark.slow
 def test_a_fit_to_start_from_lies_beside_the_output_with_a_command_of_its_own(made: Path, tmp_path: Path) -> None:
     shutil.copy(made / "m.safetensors", tmp_path)
     shutil.copy(made / "d.h5", tmp_path)
@@ -254,6 +255,7 @@ def test_each_stage_is_a_typed_and_documented_function(command: str) -> None:
             assert re.search(rf"^    {argument.name}: \S", documented, re.M), argument.name
 
 
+@pytest.mark.slow
 def test_a_notebook_goes_on_to_tables_figures_and_pages(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,6 +271,7 @@ def test_a_notebook_goes_on_to_tables_figures_and_pages(
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_an_export_draws_without_the_dataset(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = made / "exported"
     typed(f"export {made / 'a.safetensors'} {folder}")
@@ -306,6 +309,7 @@ def test_the_card_says_what_was_measured_with_errors_and_how_it_was_made(made: P
         Export(made / "a.safetensors", tmp_path / "out").run()
 
 
+@pytest.mark.slow
 def test_an_archive_is_the_same_each_time_and_is_to_be_unpacked(made: Path, tmp_path: Path) -> None:
     one, two = tmp_path / "one" / "a.zip", tmp_path / "two" / "a.zip"
     for path in (one, two):

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import mmgen
 
 SOURCES = sorted(Path(mmgen.__file__).parent.rglob("*.py"))
@@ -10,6 +12,7 @@ MAKERS = {"torch_generator", "random_stream"}
 """The functions that make a generator of torch; torch refuses one of another device than the numbers to draw."""
 
 
+@pytest.mark.slow
 def test_every_generator_says_its_device() -> None:
     calls = {
         f"{path.name}:{node.lineno}": {keyword.arg for keyword in node.keywords}

@@ -226,6 +226,7 @@ def small_networks() -> list[tuple[str, int, torch.nn.Module]]:
     return made
 
 
+@pytest.mark.slow
 def test_every_convolution_is_right_over_single_places() -> None:
     """torch's bf16 convolutions over maps of 1x1 leave gradients uninitialised, so none of them is used as it is."""
     kinds = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d, torch.nn.ConvTranspose2d)

@@ -156,6 +156,7 @@ def test_a_finished_run_is_not_run_again(dataset_path: Path, tmp_path: Path) -> 
         run(dataset_path, out)
 
 
+@pytest.mark.slow
 def test_a_state_of_other_settings_is_refused(dataset_path: Path, tmp_path: Path) -> None:
     run(dataset_path, tmp_path / "m.safetensors")
     with pytest.raises(UsageError, match=r"training\.learning_rate \(0\.001 there, 0\.5 now\)"):
@@ -277,6 +278,7 @@ def test_every_preset_validates_and_builds(name: str) -> None:
     assert sum(p.numel() for p in model.parameters()) > least
 
 
+@pytest.mark.slow
 def test_minutes_end_a_run(dataset_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     run(dataset_path, out, steps=100_000, minutes=0.01)

@@ -315,6 +315,7 @@ def test_a_far_lamp_obeys_the_inverse_square_law():
     assert np.allclose(e.mean(axis=0), np.array(colour) * watts / np.pi / 50**2, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_near_lamp_gives_what_its_solid_angle_does():
     """Irradiance is the integral of radiance times cosine over the directions in which the lamp is seen."""
     p = (2.0, 2.5, 4.5)

@@ -100,6 +100,7 @@ def test_other_recipes_know_clusters_too_and_a_lost_worker_does_not_matter(clust
     assert content(tmp_path / "far.h5") == content(tmp_path / "near.h5")
 
 
+@pytest.mark.slow
 def test_a_cluster_needs_no_copy_of_celeba(cluster, tmp_path):
     """Files are read where the file is written; workers get their bytes."""
     celeba = build_celeba(tmp_path / "c", 20, zipped="all")

@@ -118,6 +118,7 @@ def test_arrays_of_python_2_are_read(tmp_path: Path) -> None:
     assert build_array(read_opcodes(tmp_path / "a")).tolist() == [1.0, -2.0]
 
 
+@pytest.mark.slow_cases("many marks")
 @pytest.mark.parametrize(
     "blob",
     [

@@ -77,6 +77,7 @@ def test_compositional_parts_share_no_combination(small_mnist, tmp_path):
         assert len(set.union(*combinations)) == 240
 
 
+@pytest.mark.slow
 def test_content_does_not_depend_on_workers(small_mnist, tmp_path):
     identities = set()
     for workers in (1, 2):

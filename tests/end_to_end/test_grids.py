@@ -56,6 +56,10 @@ def test_files_keep_the_shape_of_z(made: Path) -> None:
     assert scale.std(1).max() == 0 and scale[0, 0] != scale[1, 0], "one scale a channel"
 
 
+@pytest.mark.slow_cases(
+    "report m.safetensors a.safetensors -o r.html",
+    "eval a.safetensors --metric correctness --metric coverage --metric recall --draws 4 --json",
+)
 @pytest.mark.parametrize(
     "words",
     [

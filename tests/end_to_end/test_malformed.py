@@ -142,6 +142,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow_cases("report-little_room")
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_where_nothing_can_be_written(folder: Path, model: Path, tmp_path: Path, command: str, place: Callable) -> None:

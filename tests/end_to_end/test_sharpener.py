@@ -57,6 +57,7 @@ def test_the_model_is_loaded_with_the_sharpener(made: Path) -> None:
     assert roles == {"aggregate": "aggregate", "model": "model", "dataset": "dataset"}
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(made: Path, tmp_path: Path) -> None:
     source = made / "m-aggregate-gaussian.safetensors"
     for name, parts in {"whole": ["4"], "parts": ["2", "4"]}.items():
@@ -93,6 +94,7 @@ def test_scores_stand_beside_those_before(made: Path) -> None:
     assert "q_agg, sharpened" in table
 
 
+@pytest.mark.slow
 def test_a_report_shows_both(made: Path) -> None:
     program(made, "report", "m-aggregate-gaussian.safetensors", FILE, "--device", "cpu", "-o", "r.html")
     assert "q_agg: fitted to the aggregate, sharpened" in (made / "r.html").read_text(encoding="utf-8")
@@ -107,6 +109,7 @@ def test_an_export_holds_it(made: Path, tmp_path: Path) -> None:
     assert here.equal(there)
 
 
+@pytest.mark.slow
 def test_a_sharpener_of_the_model_alone(made: Path) -> None:
     out = program(made, "fit-sharpener", "m.safetensors", "--steps", "1", *SHARPENER, "-o", "own.safetensors")
     assert out.strip() == "own.safetensors" and mmgen.load(made / "own.safetensors").sharpener is not None

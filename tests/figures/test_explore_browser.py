@@ -19,6 +19,7 @@ __all__ = ["chromium", "lively", "scenes"]  # fixtures
 pytestmark = needs_chromium
 
 
+@pytest.mark.slow
 def test_menus_and_pointer(lively: Path, tmp_path: Path, chromium: Any) -> None:
     """In short: a choice by keyboard, a slider, the map's pointer by mouse; nothing is said or asked for."""
     out = tmp_path / "explore.html"

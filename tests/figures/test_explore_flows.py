@@ -114,6 +114,7 @@ def test_the_page_draws_what_the_flow_draws(shapes: Path, page: tuple[Path, Any]
         opened.quiet()
 
 
+@pytest.mark.slow
 def test_mixtures_are_those_of_python(shapes: Path, page: tuple[Path, Any], chromium: Any) -> None:
     """Shares of whole descriptions, for words, words excluded, and words that no training picture has together."""
     out, data = page
@@ -153,6 +154,7 @@ def test_mixtures_are_those_of_python(shapes: Path, page: tuple[Path, Any], chro
             assert np.abs(np.array(found) - expected).max() < 1e-12, (chosen, excluded)
 
 
+@pytest.mark.slow
 def test_draws_follow_the_shares_and_keep_the_words(page: tuple[Path, Any], chromium: Any) -> None:
     """Each picture alone is drawn by the shares, and all of a draw are spread over them."""
     out, data = page
@@ -180,6 +182,7 @@ def test_draws_follow_the_shares_and_keep_the_words(page: tuple[Path, Any], chro
         assert np.abs(noise).max() < 6 and abs((noise[:-1] * noise[1:]).mean()) < 0.03
 
 
+@pytest.mark.slow_cases("1400", "390")
 @pytest.mark.parametrize("width", [1400, 390])
 def test_every_word_can_be_chosen(page: tuple[Path, Any], chromium: Any, width: int) -> None:
     """One after the other: nothing is ever greyed out, the pictures change, and all words are said."""
@@ -209,6 +212,7 @@ def test_every_word_can_be_chosen(page: tuple[Path, Any], chromium: Any, width: 
         opened.quiet()
 
 
+@pytest.mark.slow
 def test_a_second_press_excludes_and_a_third_leaves_open(page: tuple[Path, Any], chromium: Any) -> None:
     out, _ = page
     with Opened(chromium, out) as opened:
@@ -232,6 +236,7 @@ def test_a_second_press_excludes_and_a_third_leaves_open(page: tuple[Path, Any],
         opened.quiet()
 
 
+@pytest.mark.slow
 def test_a_combination_that_no_training_picture_has(page: tuple[Path, Any], chromium: Any) -> None:
     out, data = page
     (part,) = data["parts"]
@@ -245,6 +250,7 @@ def test_a_combination_that_no_training_picture_has(page: tuple[Path, Any], chro
         opened.quiet()
 
 
+@pytest.mark.slow
 def test_more_draws_and_a_link_to_them(page: tuple[Path, Any], chromium: Any) -> None:
     out, _ = page
     with Opened(chromium, out, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce") as opened:
@@ -272,6 +278,7 @@ def test_more_draws_and_a_link_to_them(page: tuple[Path, Any], chromium: Any) ->
         assert found.get_by_label("Link to this").input_value() == link, "where a browser does not let it copy"
 
 
+@pytest.mark.slow
 def test_from_one_word_to_another(shapes: Path, page: tuple[Path, Any], chromium: Any) -> None:
     """At its ends the slider shows the pictures of both words from the same noise, between them others."""
     out, _ = page
@@ -305,6 +312,7 @@ def test_from_one_word_to_another(shapes: Path, page: tuple[Path, Any], chromium
         assert found.query_selector(".between input").input_value() == "50" and opened.said == []
 
 
+@pytest.mark.slow
 def test_stored_pictures_beside_a_flow_answer_every_word(shapes: Path, tmp_path: Path, chromium: Any) -> None:
     """A Gaussian is no flow: its pictures of whole descriptions are stored, or of some, and mixtures are of these."""
     out = tmp_path / "explore.html"
@@ -330,6 +338,7 @@ def test_stored_pictures_beside_a_flow_answer_every_word(shapes: Path, tmp_path:
         opened.quiet()
 
 
+@pytest.mark.slow
 def test_densities_of_clouds_are_kernel_estimates(page: tuple[Path, Any], chromium: Any) -> None:
     """Of one description against scipy's, for places without correlation: the same kernel and Scott's width with the
     effective number; of several descriptions kernels are as wide as each of them.
@@ -362,6 +371,7 @@ def test_densities_of_clouds_are_kernel_estimates(page: tuple[Path, Any], chromi
         assert np.isfinite(np.array(far["inside"])).all()
 
 
+@pytest.mark.slow
 def test_the_title_names_the_data(page: tuple[Path, Any], shapes: Path, tmp_path: Path) -> None:
     assert "<title>Shapes, drawn from words</title>" in page[0].read_text(encoding="utf-8")
     assert read_header(shapes / "shapes.h5").settings["recipe"] == "shapes"

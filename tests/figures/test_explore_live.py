@@ -69,6 +69,7 @@ def grey(places: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return out, page_of([places / "grey-fit.safetensors"], out, limits=LIMITS, guidance=2.0)[1]
 
 
+@pytest.mark.slow
 def test_every_network_that_draws_is_computed_as_torch_does(grey: tuple[Path, Any], chromium: Any) -> None:
     """All decoders and their encoders, with averages of batch norm as after training, of grey and coloured pictures."""
     with Opened(chromium, grey[0]) as opened:
@@ -93,6 +94,7 @@ def test_every_network_that_draws_is_computed_as_torch_does(grey: tuple[Path, An
                     assert np.abs(found - expected).max() < 1e-4 * max(1, np.abs(expected).max()), (name, channels)
 
 
+@pytest.mark.slow_cases("8")
 @pytest.mark.parametrize("bits", [*BITS, 7, 15])
 def test_weights_survive_their_packing(grey: tuple[Path, Any], chromium: Any, bits: int) -> None:
     top = 2 ** (bits - 1)
@@ -155,6 +157,7 @@ def _typed(data: dict[str, Any], row: list[int]) -> str:
     return " ".join(f"{name}='{words[code]}'" for name, words, code in zip(names, values, row, strict=True))
 
 
+@pytest.mark.slow
 def test_colours_within_one_level(views: Path, tmp_path: Path, chromium: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmgen.training.precision._cpu_flags", frozenset)
     out = tmp_path / "explore.html"
@@ -168,6 +171,7 @@ def test_colours_within_one_level(views: Path, tmp_path: Path, chromium: Any, mo
         opened.quiet()
 
 
+@pytest.mark.slow
 def test_sliders_of_all_dimensions_together(
     world: Path, places: Path, grey: tuple[Path, dict[str, Any]], chromium: Any
 ) -> None:
@@ -223,6 +227,7 @@ def _is_drawn(opened: Opened, loaded: Any, selector: str, z: np.ndarray, wait: b
     return eventually(is_close) if wait else is_close()
 
 
+@pytest.mark.slow
 def test_the_map_decodes_wherever_the_pointer_is(places: Path, grey: tuple[Path, Any], chromium: Any) -> None:
     """By mouse, by touch and by keys, between the cells of a page that was drawn beforehand."""
     out, data = grey
@@ -253,6 +258,7 @@ def test_the_map_decodes_wherever_the_pointer_is(places: Path, grey: tuple[Path,
         opened.quiet()
 
 
+@pytest.mark.slow
 def test_a_picture_turns_into_the_next_and_its_twins_light_up(
     places: Path, grey: tuple[Path, Any], chromium: Any
 ) -> None:
@@ -283,6 +289,7 @@ def test_a_picture_turns_into_the_next_and_its_twins_light_up(
         opened.quiet()
 
 
+@pytest.mark.slow
 def test_the_encoder_reads_what_is_drawn(
     places: Path, grey: tuple[Path, Any], chromium: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +336,7 @@ def test_the_encoder_reads_what_is_drawn(
         opened.quiet()
 
 
+@pytest.mark.slow
 def test_a_tour_of_four_steps(grey: tuple[Path, Any], chromium: Any) -> None:
     out, _ = grey
     with Opened(chromium, out) as opened:
@@ -352,6 +360,7 @@ def test_a_tour_of_four_steps(grey: tuple[Path, Any], chromium: Any) -> None:
         opened.quiet()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "expected"),
     [

@@ -232,6 +232,7 @@ def test_nearest_training_pictures_stand_under_those_of_each_posterior(toy: Path
     assert "Those of 480 and 480 and 20 pictures" in more.caption and "0 is a copy" in more.caption
 
 
+@pytest.mark.slow_cases("latent-map")
 @pytest.mark.parametrize("name", ["contours", "latent-map", "hierarchy"])
 def test_figures_of_attributes(world: Path, name: str) -> None:
     picture, _ = draw_plot(name, [world / "flat-true.safetensors"])

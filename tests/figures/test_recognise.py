@@ -137,6 +137,7 @@ def test_find_judge_wants_the_same_dataset(world: Path, tmp_path: Path, monkeypa
     assert find_classifier(tmp_path / "flat.safetensors", [world / "x"]) == (world / "judge.safetensors").resolve()
 
 
+@pytest.mark.slow
 def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     aggregate, grid = world / "flat-aggregate.safetensors", tmp_path / "grid.png"
     assert exit_code("sample", aggregate, "--given", "parity=odd", "--given", "", "-n", 2, "-o", grid) == 0

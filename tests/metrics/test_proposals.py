@@ -68,6 +68,7 @@ def test_truth_is_integrated_finely_enough() -> None:
     torch.testing.assert_close(both, exact()["log p(x)"][:5], rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_printed_errors_hold_where_a_posterior_misses_a_mode(mixed: list[dict[str, Score]]) -> None:
     """By default every quantity is within 1.96 printed errors of the truth for nearly every seed, never beyond 4."""
     inside = []
