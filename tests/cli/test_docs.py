@@ -34,7 +34,6 @@ def command_lines(page: Path) -> list[list[str]]:
     return found
 
 
-@pytest.mark.slow
 def test_generated_pages_hold_every_command_and_defaults_in_words() -> None:
     page = generated_page("commands.md")
     assert all(f"\n## mmgen {name}\n" in page for name in command_names())

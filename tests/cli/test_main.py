@@ -44,7 +44,6 @@ def test_help_loads_nothing_heavy() -> None:
     assert not left.loaded & set(HEAVY)
 
 
-@pytest.mark.slow
 def test_no_commands_help_loads_torch() -> None:
     commands = _main.command_names()
     for command, left in zip(commands, left_by(*(f"{command} --help" for command in commands)), strict=True):

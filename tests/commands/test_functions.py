@@ -124,7 +124,6 @@ def test_messages_speak_of_arguments_in_python_and_of_options_on_the_command_lin
         mmgen.report(made / "a.safetensors", made / "a-scores.jsonl")
 
 
-@pytest.mark.slow
 def test_a_fit_to_start_from_lies_beside_the_output_with_a_command_of_its_own(made: Path, tmp_path: Path) -> None:
     shutil.copy(made / "m.safetensors", tmp_path)
     shutil.copy(made / "d.h5", tmp_path)

@@ -97,7 +97,6 @@ def test_what_is_no_honest_file_is_refused_at_once(tmp_path: Path, reader: str, 
     assert "\n" not in str(refused.value) and str(tmp_path) in str(refused.value)
 
 
-@pytest.mark.slow
 def test_nobody_else_opens_pictures_or_unpacks() -> None:
     """Names of functions that decode or unpack without a bound; foreign.py and pictures.py are their one home."""
     unbounded = {"Image.open", "gzip.open", "gzip.decompress", "zlib.decompress", "zipfile.ZipFile", "np.load"}

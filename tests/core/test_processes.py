@@ -45,7 +45,6 @@ def starts(path: Path) -> bool:
     return False
 
 
-@pytest.mark.slow
 def test_processes_are_started_in_few_places() -> None:
     assert {str(path.relative_to(ROOT)) for path in SOURCES if starts(path)} == set(STARTS)
 

@@ -156,7 +156,6 @@ def test_a_finished_run_is_not_run_again(dataset_path: Path, tmp_path: Path) -> 
         run(dataset_path, out)
 
 
-@pytest.mark.slow
 def test_a_state_of_other_settings_is_refused(dataset_path: Path, tmp_path: Path) -> None:
     run(dataset_path, tmp_path / "m.safetensors")
     with pytest.raises(UsageError, match=r"training\.learning_rate \(0\.001 there, 0\.5 now\)"):
