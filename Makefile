@@ -28,7 +28,7 @@ test: $(VENV)/.installed-dev  ## Install into .venv with what testing needs, the
 	$(TESTED) -m pytest $(PARALLEL) $(PYTEST_OPTIONS)
 
 test-slow: $(VENV)/.installed-dev  ## A fourteenth of the slow tests, those of today: in two weeks all
-	$(TESTED) -m pytest $(PARALLEL) -m slow --share $$(($$(date +%s) / 86400 % 14))/14 $(PYTEST_OPTIONS)
+	$(TESTED) -m pytest $(PARALLEL) -m 'slow and not long' --share $$(($$(date +%s) / 86400 % 14))/14 $(PYTEST_OPTIONS)
 
 test-all: $(VENV)/.installed-dev  ## Every test, the slow ones too
 	$(TESTED) -m pytest $(PARALLEL) -m 'slow or not slow' $(PYTEST_OPTIONS)

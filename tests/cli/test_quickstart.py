@@ -306,6 +306,7 @@ def run_quickstart(data: str, tmp_path: Path) -> subprocess.CompletedProcess[str
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_digits_run_at_reduced_size(tmp_path: Path) -> None:
     done = run_quickstart("digits", tmp_path)
     for words in ("q_agg guided (w = 3)", "words given", "q_true(w = 300)", "q_true(w = 1), exact"):
@@ -313,6 +314,7 @@ def test_digits_run_at_reduced_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_shapes_and_the_readme_run_at_reduced_size(tmp_path: Path) -> None:
     done = run_quickstart("shapes", tmp_path)
     for words in ("q_agg guided (cfg 1.5)", "coverage, 2 words given", "plain conditional VAE"):

@@ -282,6 +282,7 @@ def test_what_is_no_file_of_commands_is_refused(tmp_path: Path, what: str) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_examples_known_in_part_alone_come_to_a_report(tmp_path: Path) -> None:
     """Colours of some pictures and sizes of the others, both of none."""
@@ -299,6 +300,7 @@ def test_examples_known_in_part_alone_come_to_a_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # of matplotlib's and others', which are not what is looked at here
 @pytest.mark.parametrize("columns", [("colour",), ("colour", "size", "text"), ("text",)])
 def test_all_of_it_at_tiny_steps(

@@ -252,10 +252,10 @@ def test_from_a_dataset_to_scores_and_pictures(
         exit_code("plot", figure, str(out), "-o", f"{figure}.png")
         assert Path(f"{figure}.png").stat().st_size > 1000
     for wrong, words in (
-        (["plot", "latent-map", str(out), "-o", "map.png"], "holds attributes beside a style, so that no plane"),
+        (["plot", "latent-map", str(out), "-o", "map.png"], "cannot show it in a plane"),
         (["plot", "analogies", str(out), "--by", "colour", "-o", "by.png"], "colour"),
         (["fit-aggregate", str(out)], "a fitted density is continuous"),
-        (["baseline", str(bars), "--preset", "wu/mnist", "--paired", "0.1", "--labelled", "3"], "give one"),
+        (["baseline", str(bars), "--preset", "wu/mnist", "--paired", "0.1", "--labelled", "3"], "expected one of them"),
     ):
         assert exit_code(*wrong)
         assert words in " ".join(capsys.readouterr().err.split())

@@ -143,6 +143,7 @@ WALK = [
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_nothing_that_is_planted_is_run(tmp_path: Path) -> None:
     folder, mark = tmp_path / "sent", tmp_path / "mark"
     number = plant(folder, mark)
