@@ -288,8 +288,9 @@ def test_another_seed_is_refused_where_there_is_one(tmp_path: Path) -> None:
 
 def run_quickstart(data: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """Run the quickstart at reduced size and check its pages."""
+    told = ["quickstart", "--quick", "--verbose", "--data", data, "-o", str(tmp_path / "q")]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "quickstart", "--quick", "--verbose", "--data", data, "-o", str(tmp_path / "q")],
+        [sys.executable, "-c", PROGRAM, *told],
         capture_output=True,
         text=True,
         check=True,
