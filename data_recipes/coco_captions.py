@@ -17,10 +17,9 @@ from pydantic import Field, model_validator
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import printable
-from mmgen.core.pictures import MOST_BYTES as MOST_PICTURE_BYTES
-from mmgen.data_recipes._own._files import PICTURE_ENDINGS, Files, list_examples, stays_inside
+from mmgen.data_recipes._own._files import PICTURE_ENDINGS, list_examples, stays_inside
 from mmgen.data_recipes._own._recipe import OwnRecipe
-from mmgen.data_recipes._own._source import Source
+from mmgen.data_recipes._own._source import FileSource, Source
 from mmgen.data_recipes._own._tables import MOST_BYTES, read_table
 from mmgen.descriptions import split_into_words
 from mmgen.settings.kinds import Option
@@ -73,7 +72,7 @@ class CocoCaptions(OwnRecipe):
         return _CocoSource(self.coco, annotations, (self.fewest_words, self.max_words), self.held_out)
 
 
-class _CocoSource(Source):
+class _CocoSource(FileSource):
     """Pictures that annotation files name, with all their captions of a permitted length, and parts by file.
 
     Args:
@@ -85,19 +84,13 @@ class _CocoSource(Source):
     """
 
     def __init__(self, path: Path, annotations: dict[str, Path | None], words: tuple[int, int], held_out: int) -> None:
-        super().__init__(str(path))
-        self._files, self._words = Files(path), words
+        super().__init__(path)
+        self._words = words
         try:
             self._read_source(annotations, held_out)
         except BaseException:
             self.close()
             raise
-
-    def close(self) -> None:
-        self._files.close()
-
-    def read_picture(self, place: str) -> bytes:
-        return self._files.read(place, MOST_PICTURE_BYTES)
 
     def _read_source(self, annotations: dict[str, Path | None], held_out: int) -> None:
         texts: dict[str, list[str]] = {}

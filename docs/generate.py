@@ -239,4 +239,6 @@ def commands_page() -> str:
 PAGES = {"commands.md": commands_page, "settings.md": settings_page, "python.md": python_page}
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in PAGES:
+        sys.exit(f"got {' '.join(sys.argv[1:]) or 'nothing'}, expected one page of {', '.join(PAGES)}")
     print(PAGES[sys.argv[1]](), end="")

@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if any(item.callspec.id in marker.args for marker in item.iter_markers("slow_cases")):  # type: ignore[attr-defined]
+        if any(item.callspec.id in marker.args for marker in item.iter_markers("slow_cases")):
             item.add_marker("slow")
     share, shares = map(int, config.getoption("--share").split("/"))
     items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % shares == share % shares]

@@ -9,11 +9,11 @@ from pathlib import Path, PurePosixPath
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import printable
-from mmgen.core.pictures import FORMATS, MOST_BYTES as MOST_PICTURE_BYTES
+from mmgen.core.pictures import FORMATS
 from mmgen.data_recipes._own._attributes import check_columns
-from mmgen.data_recipes._own._files import PICTURE_ENDINGS, Files, list_examples, stays_inside
+from mmgen.data_recipes._own._files import PICTURE_ENDINGS, list_examples, stays_inside
 from mmgen.data_recipes._own._parts import CLASSES, parts_by_folder
-from mmgen.data_recipes._own._source import Source, modality_names
+from mmgen.data_recipes._own._source import FileSource, modality_names
 from mmgen.data_recipes._own._tables import ALL_ENDINGS, ENDINGS, MOST_BYTES, Cell, Table, read_table, to_cell
 
 _FILE_NAME = "file_name"
@@ -28,7 +28,7 @@ def _is_metadata(name: str) -> bool:
     return path.stem.casefold() == "metadata" and path.suffix.lower() in ENDINGS
 
 
-class FolderSource(Source):
+class FolderSource(FileSource):
     """Examples in the user's folder or zip: pictures, cells of tables, and parts.
 
     Args:
@@ -49,9 +49,8 @@ class FolderSource(Source):
         split: str = "",
         classes: bool = False,
     ) -> None:
-        super().__init__(str(path), or_else=f", or take folders as classes with {CLASSES}")
+        super().__init__(path, or_else=f", or take folders as classes with {CLASSES}")
         self._image_columns, self._ignore = image_columns, ignore
-        self._files = Files(path)
         try:
             self._read_source(metadata)
             self._sort_examples()
@@ -59,12 +58,6 @@ class FolderSource(Source):
         except BaseException:
             self.close()
             raise
-
-    def close(self) -> None:
-        self._files.close()
-
-    def read_picture(self, place: str) -> bytes:
-        return self._files.read(place, MOST_PICTURE_BYTES)
 
     def _read_source(self, metadata: Path | None) -> None:
         there = [name for name in self._files.names if name.lower().endswith(PICTURE_ENDINGS)]

@@ -311,8 +311,8 @@ class OwnRecipe(Recipe):
         parts = parts_of_column(column, records.columns[column], records.names, advice)
         if by_folder is not None and by_folder != parts:
             raise DataError(
-                f"the column '{column}' and the folders of {source.where} state different parts; "
-                f"{advice}{source.or_else}"
+                f"the column '{column}' and the folders of {source.where} put pictures into different parts (train, "
+                f"val, test); {advice}{source.or_else}"
             )
         return parts
 

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 from mmgen.artifacts.elements import NAME
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.foreign import CannotReadError
-from mmgen.core.pictures import FittedPicture, Fitting, fit_picture
+from mmgen.core.pictures import MOST_BYTES as MOST_PICTURE_BYTES, FittedPicture, Fitting, fit_picture
 from mmgen.core.progress import Progress
 from mmgen.data_recipes._base import Workers, map_in_order
+from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._own._tables import Cell, Columns, Several
 
 _AT_ONCE_BYTES = 2**25
@@ -106,6 +108,25 @@ class Source(ABC):
             whole.update(json.dumps([self.names[row], part, cells, *([texts] if texts else [])]).encode())
             whole.update(digests[row].tobytes())
         return whole.hexdigest()
+
+
+class FileSource(Source):
+    """Base of sources whose pictures are files of a folder or a zip.
+
+    Args:
+        path: The folder or zip.
+        or_else: As in :class:`Source`.
+    """
+
+    def __init__(self, path: Path, or_else: str = "") -> None:
+        super().__init__(str(path), or_else=or_else)
+        self._files = Files(path)
+
+    def close(self) -> None:
+        self._files.close()
+
+    def read_picture(self, place: str) -> bytes:
+        return self._files.read(place, MOST_PICTURE_BYTES)
 
 
 def modality_names(columns: Sequence[str], suffix: str = "") -> dict[str, str]:

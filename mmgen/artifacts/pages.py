@@ -33,11 +33,13 @@ def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwr
         inputs: Files that the work reads.
 
     Raises:
-        UsageError: ``path`` is one of ``inputs`` or an artifact, or a file that does not say that mmgen made it as one
-            of this kind.
+        UsageError: ``path`` is one of ``inputs`` or an artifact, has another ending than a page, or is a file that does
+            not say that mmgen made it as one of this kind.
         ArtifactError: It cannot be written there.
     """
     check_output(path, None, *inputs)
+    if kind != "picture" and path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--output got {path}, expected a name ending in .html, for a page of mmgen {kind}")
     if not overwrite and not is_replaceable(path, kind):
         what = "picture that mmgen made" if kind == "picture" else f"page of mmgen {kind}"
         raise UsageError(

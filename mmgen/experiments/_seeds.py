@@ -53,7 +53,7 @@ def repeat_over_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
             stages.append(stage.replace_seed(seed).rename_files(names[seed], why=f"{stage.why} (seed {seed})"))
     made = [stage.makes for stage in stages]
     if twice := next((file for file in made if made.count(file) > 1), None):
-        raise UsageError(f"{option}, but a stage of the experiment makes a file called {twice}; rename it there")
+        raise UsageError(f"{option}, which would make two stages write the file {twice}; rename one in the experiment")
     runs = {
         file: [names[seed][file] for seed in seeds] if file in repeated else [file]
         for file in (stage.makes for stage in scale.stage)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast, get_type_hints
 import numpy as np
 from pydantic import ConfigDict, InstanceOf, TypeAdapter, ValidationError
 
-from mmgen.core.errors import UsageError, clip, format_unknown_name
+from mmgen.core.errors import MmgenError, UsageError, clip, format_unknown_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -175,6 +175,10 @@ def check_arguments(function: F) -> F:
                 except ValidationError as error:
                     raise UsageError(_format_validation_error(name, value, error)) from None
                 bound.arguments[name] = plain
-        return function(*bound.args, **bound.kwargs)
+        try:
+            return function(*bound.args, **bound.kwargs)
+        except MmgenError as error:  # whose message names options of the command line
+            error.name_arguments({f"--{name.replace('_', '-')}": name for name in adapters})
+            raise
 
     return cast(F, call)

@@ -262,3 +262,12 @@ def test_a_folder_is_refused_under_any_name(name: str, tmp_path: Path, monkeypat
 def test_bytes_are_no_list_of_files(name: str) -> None:
     with pytest.raises(UsageError, match=r"got b'x', expected (?!.*instances)"):
         getattr(mmgen, name)(b"x")
+
+
+def test_messages_name_arguments_and_commands_to_type_keep_their_options() -> None:
+    @check_arguments
+    def draw_from(no_more: int, posterior: str) -> None:
+        raise UsageError("--posterior got x, --no-more and --other do not help; mmgen eval --posterior x does")
+
+    with pytest.raises(UsageError, match=r"^posterior got x, no_more and --other .* mmgen eval --posterior x does$"):
+        draw_from(1, "x")

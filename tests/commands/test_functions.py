@@ -113,15 +113,18 @@ def test_every_setting_of_an_evaluation_is_heeded(made: Path, tmp_path: Path) ->
         mmgen.evaluate(made / "a.safetensors", output=tmp_path / "two.jsonl", given_count=[9], **asked)
 
 
-def test_messages_speak_of_arguments_in_python_and_of_options_on_the_command_line(made: Path, call: Call) -> None:
+def test_messages_speak_of_arguments_in_python_and_of_options_on_the_command_line(
+    made: Path, tmp_path: Path, call: Call
+) -> None:
     words = "{} or {} got {} too, which only drawing from a description uses; leave one or the other out"
     with pytest.raises(UsageError) as refused:
         mmgen.sample(made / "a.safetensors", source="image", guidance=3)
     assert str(refused.value) == words.format("source", "rows", "guidance")
     code, _, said = call("sample", made / "a.safetensors", "--from", "image", "--guidance", "3")
     assert (code, said) == (2, f"mmgen: {words.format('--from', '--dataset-row', '--guidance')}\n")
+    (tmp_path / "mine.html").write_text("<h1>mine</h1>")
     with pytest.raises(UsageError, match="use another output, or overwrite=True to replace it"):
-        mmgen.report(made / "a.safetensors", made / "a-scores.jsonl")
+        mmgen.report(made / "a.safetensors", tmp_path / "mine.html")
 
 
 def test_a_fit_to_start_from_lies_beside_the_output_with_a_command_of_its_own(made: Path, tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_runs_of_which_nothing_is_known_are_still_averaged(tmp_path: Path) -> No
 def test_a_file_of_the_list_is_not_taken_for_one_of_a_seed(tmp_path: Path) -> None:
     stages = read(tmp_path, LIST.replace("b.safetensors", "a-seed1.safetensors")).get_scale("cpu")
     assert isinstance(stages, Scale)
-    with pytest.raises(UsageError, match=r"makes a file called a-seed1\.safetensors; rename it"):
+    with pytest.raises(UsageError, match=r"write the file a-seed1\.safetensors; rename one"):
         repeat_over_seeds(stages, (0, 1))
 
 

@@ -4,11 +4,13 @@ import io
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from mmgen.artifacts.pages import check_page
+from mmgen.core.errors import UsageError
 from tests.figures.test_trade_off import example
 from tests.program import exit_code
 
@@ -53,6 +55,14 @@ def test_samples_and_pages_replace_their_own_kind(
         assert exit_code("sample", "flat.safetensors", "-n", 1, "-o", out) == 0
     assert exit_code("show", "s.h5", "--json", "-o", "grid.png") == 0
     assert json.loads(capfd.readouterr().out.splitlines()[-1])["kind"] == "samples"
+
+
+@pytest.mark.parametrize("kind", ["report", "explore"])
+@pytest.mark.parametrize("name", ["x.pdf", "x", "x.txt"])
+def test_a_page_has_the_ending_of_one(kind: Any, name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"--output got .*ending in .html, for a page of mmgen {kind}"):
+        check_page(tmp_path / name, kind, overwrite=True)
+    check_page(tmp_path / "x.HTML", kind, overwrite=False)
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def test_repeats_and_their_error() -> None:
         loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
         content_ids={},
     )
-    (score,) = run_generator(Mig()(evaluation, "prior"))  # type: ignore[arg-type]
+    (score,) = run_generator(Mig()(evaluation, "prior"))
     repeats = np.array(score.details["repeats"])
     assert len(set(repeats)) == 5
     assert score.value == pytest.approx(repeats.mean())

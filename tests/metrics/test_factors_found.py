@@ -74,7 +74,7 @@ def test_scores_say_each_factor() -> None:
         loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
         content_ids={},
     )
-    count, *each = run_generator(FactorsFound()(evaluation, "prior"))  # type: ignore[arg-type]
+    count, *each = run_generator(FactorsFound()(evaluation, "prior"))
     assert (count.value, count.unit, count.details["factors_in_all"]) == (4, "factors", 4)
     assert count.details["found_factors"] == list(NAMES)
     assert [score.quantity for score in each] == [f"information on {name}" for name in NAMES]

@@ -35,8 +35,8 @@ def scores(model: Any, samples: int) -> dict[str, Score]:
         dataset=SimpleNamespace(images={}),
     )
     member = NegativeElbo()
-    member.check(evaluation)  # type: ignore[arg-type]
-    return {score.quantity: score for score in run_generator(member(evaluation, "prior"))}  # type: ignore[arg-type]
+    member.check(evaluation)
+    return {score.quantity: score for score in run_generator(member(evaluation, "prior"))}
 
 
 @pytest.mark.parametrize(("mean_offset", "log_sd_offset"), [(0.0, 0.0), (0.3, 0.2)])
