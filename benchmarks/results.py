@@ -3,8 +3,9 @@
     python benchmarks/results.py            # writes RESULTS.md
     python benchmarks/results.py mnist-a    # prints results/mnist-a.toml
 
-A data file has ``title``, ``measured`` (what, when, at which commit, with which seeds and judges), tables, and
-findings: rows of RESULTS.md, each in a group of ``results/page.toml``. Every number of a finding stands in its file.
+A data file has ``title``, ``measured`` (what, when, at which commit, with which seeds and judges), tables (with
+``about``, what differs), and findings: rows of RESULTS.md, each in a group of ``results/page.toml``. Every number of a
+finding stands in its file, every number of a group's text in one of its files.
 """
 
 import sys
@@ -54,6 +55,7 @@ def tables(name: str) -> str:
     parts = [f"# {found['title']}", found["measured"]]
     for one in found.get("table", []):
         parts += [f"## {one['title']}"] if one["title"] else []
+        parts += [one["about"]] if "about" in one else []
         parts.append(markdown(one["columns"], one["rows"]))
     return "\n\n".join(parts)
 

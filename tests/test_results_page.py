@@ -17,6 +17,15 @@ def numbers(texts: list[str]) -> set[str]:
     return {number.strip("+,") for text in texts for number in re.findall(NUMBER, text)}
 
 
+def numbers_of(name: str) -> set[str]:
+    """All numbers of a data file but those of its findings."""
+    found = FILES[name]
+    rows = [
+        row for table in found.get("table", []) for row in [table["columns"], *table["rows"], [table.get("about", "")]]
+    ]
+    return numbers([found["measured"], *(cell for row in rows for cell in row)])
+
+
 def test_the_page_is_made_from_the_files_and_short() -> None:
     made: dict[str, Any] = {"__file__": str(ROOT / "benchmarks" / "results.py"), "__name__": "results"}
     exec((ROOT / "benchmarks" / "results.py").read_text(encoding="utf-8"), made)
@@ -31,8 +40,7 @@ def test_every_number_of_a_finding_is_in_its_file(name: str) -> None:
     """Targets and seeds are no measurements; numbers are compared as they are written."""
     found = FILES[name]
     assert set(found) <= {"title", "measured", "finding", "table"} and found["measured"]
-    tables = [cell for table in found.get("table", []) for row in [table["columns"], *table["rows"]] for cell in row]
-    there, groups = numbers([found["measured"], *tables]), {group["name"]: group for group in PAGE["group"]}
+    there, groups = numbers_of(name), {group["name"]: group for group in PAGE["group"]}
     for one in found.get("finding", []):
         group = groups[one["group"]]
         assert name in group["files"]
@@ -41,3 +49,10 @@ def test_every_number_of_a_finding_is_in_its_file(name: str) -> None:
         assert not numbers(measured) - there, f"{one['what']}: a number is not in the file"
     for table in found.get("table", []):
         assert all(len(row) == len(table["columns"]) for row in table["rows"]), table["title"]
+
+
+@pytest.mark.parametrize("group", PAGE["group"], ids=lambda group: str(group["name"]))
+def test_every_number_of_a_groups_text_is_in_one_of_its_files(group: dict[str, Any]) -> None:
+    there = set[str]().union(*map(numbers_of, group["files"]))
+    said = re.sub(r"\]\([^)]*\)|\d+\.\d+\.\d+", "]", group["text"])  # addresses and versions are no numbers
+    assert not numbers([said]) - there
