@@ -1,4 +1,4 @@
-"""What is compiled into the kernels, and of what they are made: vectors, and points that are spread evenly.
+"""Parts of the compiled kernels: vectors, random points that are spread evenly, and compilation.
 
 Sample points: a keyed hash and low-discrepancy sequences, without state.
 

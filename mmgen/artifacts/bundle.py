@@ -29,7 +29,7 @@ from mmgen.core.parsing import printable
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a kind of file holds.
+    """Format of a kind of file: its arrays and texts.
 
     Attributes:
         kind: Kind of the artifact.

@@ -64,7 +64,7 @@ class Evaluation:
                 f"{loaded.guidance}; measure {RETRIEVAL} without guidance"
             )
         self.candidates: dict[str, CandidateStatistics] = {}
-        """What guided draws of this evaluation took from their candidates, by posterior."""
+        """Statistics of the candidates of this evaluation's guided draws, by posterior."""
         # Candidates that guidance draws once for all descriptions have the seed of everything else.
         guided = loaded.guidance
         self.loaded = loaded.guided(guided, settings.seed).recording(self.candidates) if guided else loaded

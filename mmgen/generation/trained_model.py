@@ -195,7 +195,7 @@ class TrainedModel(ModelData):
 
     @check_arguments
     def recording(self, statistics: dict[str, CandidateStatistics]) -> Self:
-        """Return a copy whose guided draws add what candidates they had to ``statistics``, by posterior."""
+        """Return a copy whose guided draws add statistics of their candidates to ``statistics``, by posterior."""
         changed = copy.copy(self)
         changed.posteriors = self.posteriors.recording(statistics)
         return changed

@@ -36,7 +36,7 @@ class Resampled:
 
 @dataclass
 class CandidateStatistics:
-    """What guided draws took from their candidates, an entry for each description; whoever draws keeps it.
+    """Statistics of the candidates of guided draws, an entry for each description; the caller of a draw keeps them.
 
     Attributes:
         effective: Effective sample size of the candidates.

@@ -50,7 +50,7 @@ _ALIKE = 0.9
 
 @dataclass(frozen=True)
 class Estimates:
-    """What guided posteriors of one model have worked out: it depends on their settings and seed, never on draws.
+    """Cache of estimates of guided posteriors of one model, which depend on their settings and seed, never on draws.
 
     Attributes:
         pools: Draws from unconditional densities, shared by all weights of guidance.

@@ -211,7 +211,7 @@ class Posterior(ABC):
         return str(PosteriorName(self.name))
 
     def recording(self, statistics: CandidateStatistics) -> Self:
-        """Return this posterior, which adds what draws took from candidates, if it has any, to ``statistics``."""
+        """Return this posterior with statistics of the candidates of its draws added to ``statistics``, if it has any."""
         return self
 
     def select_words(self, points: Batch, name: str | None) -> Batch:

@@ -38,7 +38,7 @@ _WIDEST = 2200
 _LABELS = 260
 """Largest width of the labels of rows in pixels."""
 _HEAD, _LABEL = 22, 20
-"""Type of the titles of blocks, and of the labels of rows, in pixels."""
+"""Font size of the titles of blocks, and of the labels of rows, in pixels."""
 _UNDER = 8
 """Pixels between a picture's frame and its caption."""
 

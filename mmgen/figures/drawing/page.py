@@ -40,9 +40,9 @@ _MOST = 2**16
 _MOST_LETTERS, _LONGEST = 10_000, 40
 """Letters of a text, and of a word in it, at most."""
 SIZE = 20
-"""Type of captions and headings of columns in pixels; pages show half of it, 10 of theirs."""
+"""Font size of captions and headings of columns in pixels; a page shows it at half the size."""
 _ASCENT = 0.93
-"""Height of a line above its baseline, in units of the size of type."""
+"""Height of a line above its baseline, as a share of the font size."""
 _DARK = 0.5
 """Brightness, as a share of white, below which all pixels of a nearly black picture lie."""
 _GROUND = 0.12
@@ -199,7 +199,7 @@ def enlarge(images: np.ndarray, tile: int = TILE) -> np.ndarray:
 
 @dataclass
 class Page:
-    """What is placed on a page so far: arrays of pixels by their upper left corners, words, and boxes of pictures."""
+    """Page in the making: arrays of pixels by their upper left corners, words, and boxes of pictures."""
 
     pixels: list[tuple[np.ndarray, int, int]] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)

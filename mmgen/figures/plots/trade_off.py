@@ -67,7 +67,7 @@ _OF_REAL = {
     "precision": "real pictures against real ones of another half",
     "recall": "the same of recall",
 }
-"""What a metric says of real pictures."""
+"""Meaning of the star of real pictures, by metric."""
 
 
 def _format_caption(trade: TradeOff) -> str:
