@@ -211,7 +211,7 @@ class Posterior(ABC):
         return str(PosteriorName(self.name))
 
     def recording(self, statistics: CandidateStatistics) -> Self:
-        """Return this posterior with statistics of the candidates of its draws added to ``statistics``, if it has any."""
+        """Return this posterior, which adds statistics of the candidates of its draws, if any, to ``statistics``."""
         return self
 
     def select_words(self, points: Batch, name: str | None) -> Batch:
