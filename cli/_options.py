@@ -109,7 +109,7 @@ def read_input_paths(kind: str) -> list[str]:
             f"the argument - stands {count} times in this command, expected once: stdin is read once; type "
             "the other paths"
         )
-    lines = [line.strip() for line in read_stdin().splitlines() if line.strip()]
+    lines = [line.strip() for line in read_stdin().split("\n") if line.strip()]
     if not lines:
         raise MmgenError(
             f"expected the path of a {kind} on stdin, got nothing: the command before this one in the pipe failed; "

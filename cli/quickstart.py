@@ -17,7 +17,7 @@ from mmgen.core.processes import MOST
 from mmgen.results.naming import CONDITIONAL
 from mmgen.results.number import Number
 from mmgen.results.score import Score, classifier_names, read_scores as scores_in
-from mmgen.settings.kinds import Option, Range, Seed
+from mmgen.settings.kinds import MOST_MINUTES, MOST_STEPS, Option, Range, Seed
 
 if TYPE_CHECKING:
     from mmgen.experiments import Stage as PlannedStage
@@ -267,9 +267,9 @@ class Quickstart(Stage[None]):
     """With --images: leave out pictures that cannot be read, instead of refusing to begin."""
     size: Annotated[int | None, Option(metavar="PIXELS", default="by number and size of pictures")] = None
     """With --images: height and width of pictures, 32 or 64."""
-    steps: Annotated[int | None, Range(1), Option(metavar="N", default="by number")] = None
+    steps: Annotated[int | None, Range(1, MOST_STEPS), Option(metavar="N", default="by number")] = None
     """With --images: training steps of the model."""
-    minutes: Annotated[float | None, Range(1), Option(metavar="NUMBER")] = None
+    minutes: Annotated[float | None, Range(1, MOST_MINUTES), Option(metavar="NUMBER")] = None
     """With --images: as many training steps as take about this long, all in all, on two cores."""
     output: Annotated[Path | None, Option("-o", metavar="PATH")] = None
     """Where to write; a folder, quickstart or NAME-quickstart by default."""

@@ -37,6 +37,25 @@ _STRANGE = {
 }
 
 
+def list_visible_files(folder: Path) -> list[Path]:
+    """Return the visible files of a folder, sorted by name, with those that cannot be looked at: reading tells why.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    with os.scandir(folder) as entries:
+        return sorted(
+            folder / entry.name for entry in entries if not entry.name.startswith(".") and _may_be_file(entry)
+        )
+
+
+def _may_be_file(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a loop of links, a link to a name that is too long
+        return True
+
+
 def check_replaceable(final: Path) -> None:
     """Raise an error unless a file may be written at ``final``: no file, a regular file, or a link to one is there.
 

@@ -90,6 +90,11 @@ def _make_member(room: str, name: str, origin: Origin) -> OutsideMember:
         ) from None
 
 
+def names_code(words: Iterable[str]) -> bool:
+    """Return True if a recorded command would run a file of Python: whoever made a file wrote its command."""
+    return any(word.partition("=")[0] == "--code" for word in words)
+
+
 def is_available(member: OutsideMember) -> bool:
     """Return True if a member's package is installed, or its file was named by the user with --code."""
     return not _explain_absence(member)

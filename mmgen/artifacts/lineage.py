@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from mmgen.artifacts.containers import add_article, read_header
-from mmgen.artifacts.files import check_replaceable, check_writable
+from mmgen.artifacts.files import check_replaceable, check_writable, list_visible_files
 from mmgen.artifacts.header import KINDS, Header, Parent
 from mmgen.artifacts.verified import is_verified
 from mmgen.core.errors import ArtifactError, FormatVersionError, MissingParentError, UsageError
@@ -110,13 +111,8 @@ def _has_content_id(path: Path, content_id: str) -> bool:
 
 def _artifact_paths(folder: Path) -> Iterator[Path]:
     """Yield the visible files of a folder that may be artifacts, sorted by name."""
-    try:
-        entries = sorted(
-            entry.name for entry in os.scandir(folder) if not entry.name.startswith(".") and entry.is_file()
-        )
-    except OSError:
-        return
-    yield from (Path(folder) / name for name in entries)
+    with suppress(OSError):
+        yield from list_visible_files(folder)
 
 
 def find_parent(path: Path, role: str) -> Path:
@@ -148,11 +144,7 @@ def find_parent_file(path: Path, parent: Parent) -> Path:
             if _has_content_id(candidate, parent.content_id):
                 return candidate
     where = Path(os.path.normpath(recorded))
-    try:
-        there = where.is_file()
-    except (OSError, ValueError):
-        there = False
-    state = "now holds something else" if there else "is not there"
+    state = "now holds something else" if os.path.isfile(where) else "is not there"
     remedy = (
         f"make it again with: {printable(parent.command, 2000)}"
         if parent.command

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from mmgen.artifacts.containers import read_header
+from mmgen.artifacts.files import list_visible_files
 from mmgen.artifacts.header import KINDS, Header, is_available
 from mmgen.artifacts.pages import read_page_models
 from mmgen.core.errors import ArtifactError
@@ -21,7 +22,6 @@ _STATES = (
 """Reasons why a file is not up to date, the most severe first."""
 _ENDINGS = (".h5", ".safetensors")
 _STATE_ENDING = ".last.safetensors"
-_MOST_FILES = 10_000
 _MEASURED = ("sharpener", "aggregate", "model", "dataset")
 """Roles of the file that scores measure, the first that they name."""
 
@@ -90,7 +90,7 @@ def read_status(folder: Path) -> list[FileStatus]:
     Parents are looked for at their recorded paths and in the folder. Their contents are not compared with their content
     ids: ``mmgen show`` does that.
     """
-    names = _file_names(folder)
+    names = [path.name for path in list_visible_files(folder)]
     headers = {name: _read(folder / name) for name in names if name.endswith(_ENDINGS)}
     places = {
         header.content_id: folder / name
@@ -185,7 +185,7 @@ def _scores_status(path: Path, places: Mapping[str, Path]) -> FileStatus:
         return FileStatus(path, "scores", problems=(Problem("unreadable", str(error)),))
     wanted = {}
     for score in scores:
-        named = path.with_name(f"{score.run.get('name', '')}.safetensors")
+        named = path.parent / f"{PurePath(str(score.run.get('name', ''))).name}.safetensors"
         again = f"measure again with: {shlex.join(['mmgen', 'eval', str(named), '-o', str(path), '--overwrite'])}"
         main = next((role for role in _MEASURED if role in score.ids), "")
         for role, where in ((main, (named,)), ("judge", ())):
@@ -207,7 +207,7 @@ def _compare(
     parents, found = [], [*problems]
     for one in wanted:
         place = next((each for each in one.places if _has_content(each, one.content_id)), places.get(one.content_id))
-        state = "there" if place else "changed" if any(each.is_file() for each in one.places) else "missing"
+        state = "there" if place else "changed" if any(map(os.path.isfile, one.places)) else "missing"
         parents.append(ParentStatus(one.role, str(place or next(iter(one.places), "")), one.content_id, state))
         if place is None and not one.is_cache:
             remedy = one.if_changed if state == "changed" else one.if_missing
@@ -243,10 +243,3 @@ def _command(header: Header, replaces: bool = False) -> str:
     """Return the command that makes a file, with ``--overwrite`` if it replaces the file."""
     command = printable(header.command, 2000) or KINDS[header.kind]
     return f"{command} --overwrite" if replaces and "--overwrite" not in command else command
-
-
-def _file_names(folder: Path) -> list[str]:
-    """Return the sorted names of the visible files in a folder."""
-    with os.scandir(folder) as entries:
-        names = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file())
-    return names[:_MOST_FILES]

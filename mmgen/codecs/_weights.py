@@ -101,9 +101,8 @@ class Pretrained:
         tables = {path: read_tensor_table(path).tensors for path, _ in self.places.values()}
         missing = next((place for place in expected if place not in self.places), None)
         if missing is not None:
-            path = next(iter(tables))
             raise ArtifactError(
-                f"{path.parent} lacks the tensor {missing.partition('.')[2]} of its {missing.partition('.')[0]}, "
+                f"{self.name} lacks the tensor {missing.partition('.')[2]} of its {missing.partition('.')[0]}, "
                 f"expected all {len(expected)} of codec {self.codec.name}; copy the folder again"
             )
         for place, (path, name) in self.places.items():

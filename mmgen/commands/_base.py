@@ -214,10 +214,21 @@ class Training(Stage[R]):
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
     def nested_settings(self) -> dict[str, Any]:
-        """Return the field ``settings`` with dotted keys expanded: {"a.b": 1} becomes {"a": {"b": 1}}."""
+        """Return the field ``settings`` with dotted keys expanded: {"a.b": 1} becomes {"a": {"b": 1}}.
+
+        Raises:
+            UsageError: It sets the seed, which ``seed`` sets; runs of several seeds would all have this one.
+        """
         from mmgen.settings.config import nest_dotted_names
 
-        return nest_dotted_names(self.settings or {})
+        nested = nest_dotted_names(self.settings or {})
+        training = nested.get("training")
+        if isinstance(training, Mapping) and "seed" in training:
+            raise UsageError(
+                f"--set training.seed got {training['seed']!r}, expected the option --seed or --seeds for it; give one "
+                "of these"
+            )
+        return nested
 
     def resume_mode(self) -> str:
         """Return what to do with the saved state of an earlier run: "require" it, "never" use it, or "auto".

@@ -18,6 +18,7 @@ from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_replaceable
 from mmgen.artifacts.files import SUMS, check_writable, list_exported_files, make_write_error
+from mmgen.artifacts.header import names_code
 from mmgen.artifacts.lineage import Node, read_lineage
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import printable
@@ -223,9 +224,10 @@ def _script_line(command: str) -> str:
         words = shlex.split(command)
     except ValueError:  # a quote that is not closed
         words = []
-    if words[:1] == [_PROGRAM] and all(word.isprintable() for word in words):
+    if words[:1] == [_PROGRAM] and all(word.isprintable() for word in words) and not names_code(words):
         return shlex.join(words)
-    return f"# left out, for it is no command of {_PROGRAM}: {printable(' '.join(command.split()))}"
+    why = "runs a file of Python: look at it first" if names_code(words) else f"is no command of {_PROGRAM}"
+    return f"# left out, for it {why}: {printable(' '.join(command.split()))}"
 
 
 def _sample_command(description: str) -> str:

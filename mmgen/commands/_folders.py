@@ -1,5 +1,6 @@
 """Folders as arguments that stand for files in them."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -7,8 +8,6 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import LOG_ENDING
 from mmgen.settings.kinds import FileFinder
 
-_MOST = 1000
-"""Names of a folder that are looked at."""
 _STATE_ENDING = ".last.safetensors"
 
 
@@ -18,11 +17,12 @@ def expand_folders(paths: Iterable[Path], find: FileFinder) -> list[Path]:
 
 
 def _visible_files(folder: Path) -> list[Path]:
+    from mmgen.artifacts.files import list_visible_files
+
     try:
-        paths = sorted(folder.iterdir())[:_MOST]
+        return [path for path in list_visible_files(folder) if os.path.isfile(path)]
     except OSError:  # no folder, or none that can be read
         return []
-    return [path for path in paths if path.is_file() and not path.name.startswith(".")]
 
 
 def find_score_files(folder: Path) -> list[Path]:

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts import Header
+from mmgen.artifacts.header import names_code
 from mmgen.results.naming import format_weight
 from mmgen.results.next_steps import NextStep, find_next_steps
 from mmgen.results.score import Score
 
 Files = Mapping[str, tuple[Path, Header]]
 """Paths and headers of files by content id."""
+
+_MADE_AGAIN = {"train": "model", "fit": "aggregate"}
+"""Role of the file that a step makes again with more steps, by what it asks for."""
+_RUNS_CODE = (
+    "The command of this training runs a file of Python (--code), so it is not repeated here: look at the file first."
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,10 @@ def advise(scores: Sequence[Score], files: Files, larger: str = "") -> Advice:
     """
     steps = find_next_steps(scores, larger=bool(larger))
     commands = (larger if step.need == "larger" else _find_command(step, files) for step in steps)
-    return Advice(tuple(step.text for step in steps), next(filter(None, commands), ""))
+    lines = [step.text for step in steps]
+    if any(_runs_code(step, files) for step in steps):
+        lines.append(_RUNS_CODE)
+    return Advice(tuple(lines), next(filter(None, commands), ""))
 
 
 def _find_command(step: NextStep, files: Files) -> str:
@@ -55,14 +65,24 @@ def _find_command(step: NextStep, files: Files) -> str:
         return ""
 
 
+def _files_behind(step: NextStep, files: Files) -> Files:
+    """Return the files of a step's score by role."""
+    return {role: files[content_id] for role, content_id in step.score.ids.items() if content_id in files}
+
+
+def _runs_code(step: NextStep, files: Files) -> bool:
+    """Return whether the command that made a step's file ran a file of Python, which whoever made the file chose."""
+    again = _files_behind(step, files).get(_MADE_AGAIN.get(step.need, ""))
+    return again is not None and names_code(again[1].command.split())
+
+
 def _command_of_files(step: NextStep, files: Files) -> str:
-    found = {role: files[content_id] for role, content_id in step.score.ids.items() if content_id in files}
+    found = _files_behind(step, files)
     fitted = found.get("aggregate") or found.get("model")
-    if step.need in ("train", "fit"):
-        role = "aggregate" if step.need == "fit" and "aggregate" in found else "model"
-        if step.need == "fit" and role == "model" and role in found:
-            return shlex.join(["mmgen", "fit-aggregate", str(found["model"][0])])
-        return _train_again(*found[role]) if role in found else ""
+    if step.need == "fit" and "aggregate" not in found and "model" in found:
+        return shlex.join(["mmgen", "fit-aggregate", str(found["model"][0])])
+    if again := found.get(_MADE_AGAIN.get(step.need, "")):
+        return "" if _runs_code(step, files) else _train_again(*again)
     if step.need == "read" and "judge" in found:
         return shlex.join(["mmgen", "show", str(found["judge"][0]), "-o", "misread.png"])
     if step.need == "judge" and "dataset" in found:

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from mmgen.codecs import Codec, KLAutoencoder, Pixels, TinyAutoencoder, read_pretrained
 from mmgen.core.batch import Batch
-from mmgen.core.errors import SettingsError, UsageError
+from mmgen.core.errors import ArtifactError, SettingsError, UsageError
 from mmgen.inference import Inputs
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
@@ -271,6 +271,11 @@ class Autoencoder(GaussianModel):
         noise = float(self.noise)
         self._picture_decoder.set_spread(math.sqrt(self._squared_errors(pictures[0], noise).mean()))
         psnr = _decibels(self._squared_errors(pictures[1], 0.0))
+        if math.isnan(psnr):
+            raise ArtifactError(
+                f"the autoencoder {settings.weights} makes numbers that are not finite of pictures, expected pictures: "
+                "look at scaling_factor in its config.json, or use another autoencoder"
+            )
         facts |= {"noise": noise, "psnr": None if math.isinf(psnr) else psnr, "psnr_pictures": len(pictures[1])}
         quality = "without loss" if math.isinf(psnr) else f"with a PSNR of {psnr:.1f} dB"
         shape = "x".join(map(str, self.latent.shapes["z"]))

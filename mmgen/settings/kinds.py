@@ -13,6 +13,8 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 FileFinder = Callable[[Path], list[Path]]
 """Function that returns the files for which a folder stands; [] if it has none, or is no folder."""
 
+MOST_STEPS, MOST_MINUTES = 10**9, 10**6
+"""Length of a training at most, some two years: more is a slip, or not finite."""
 _LONGEST_NAME = 255
 """Largest number of bytes in a name on common file systems."""
 _LONGEST_PATH = 4096

@@ -4,6 +4,7 @@ Randomness is keyed by the step (noise, dropout) and by the epoch (order), so th
 state draws what an uninterrupted run would have drawn: on one device the results are identical, bit for bit.
 """
 
+import math
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
@@ -282,6 +283,12 @@ class _Run:
             figures = validate(self.players[0].module, self.validation, self.settings)
         selecting, patience = self.task.selects, self.settings.patience
         assert selecting is None or selecting in figures, f"the task selects by {selecting}, not among {list(figures)}"
+        if selecting is not None and not math.isfinite(figures[selecting][0]):
+            self.state.finished = False
+            raise TrainingError(
+                f"the validation {selecting} is not finite at step {self.state.step}, so none are the best weights; "
+                "lower the learning rate, or use --precision 32-true, and begin anew with --overwrite"
+            )
         if selecting is not None and patience is not None and not self.state.finished:
             self.state.wait(figures[selecting][0], patience)
             self.state.finished = self.state.converged

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 
 from mmgen.core.errors import format_unknown_name
 from mmgen.settings.config import Settings, merge, validate
+from mmgen.settings.kinds import MOST_MINUTES, MOST_STEPS
 from mmgen.training.log import LOGGERS
 from mmgen.training.optimizers import (
     OPTIMIZERS,
@@ -49,9 +50,9 @@ def _settings_of_function(function: Callable[..., Any]) -> list[str]:
 class TrainingSettings(Settings):
     """Settings of the training loop: length, learning rate, optimiser, devices."""
 
-    steps: Annotated[int, Field(ge=0)] = 10_000
+    steps: Annotated[int, Field(ge=0, le=MOST_STEPS)] = 10_000
     """Optimiser steps."""
-    minutes: Annotated[float, Field(gt=0)] | None = None
+    minutes: Annotated[float, Field(gt=0, le=MOST_MINUTES)] | None = None
     """Stop after this much training time even if steps are left; the learning-rate schedule then follows the clock, so
     a resumed run is not identical to an uninterrupted one."""
     batch: Count = 128

@@ -96,6 +96,15 @@ def test_commands_of_strangers_are_quoted_or_left_out(command: str, files: Any, 
     assert found in ("", f"mmgen train 'data.h5;' rm -rf / --steps 5000 -o {tmp_path}/model-5000.safetensors")
 
 
+@pytest.mark.parametrize("role", ["m", "a"])
+def test_a_command_that_runs_a_file_of_python_is_not_repeated(role: str, files: Any) -> None:
+    path, made = files[role]
+    files[role] = (path, Header(**{**made.__dict__, "command": f"{made.command} --code=payload.py"}))
+    scores = [score(80.0, 60.0)] if role == "m" else [score(99.0), score(60.0, given=1)]
+    advice = advise(scores, files)
+    assert "payload" not in str(advice) and advice.lines[-1].startswith("The command of this training runs a file of")
+
+
 @pytest.mark.parametrize("modalities", [{"a": 1}, {"a": {"kind": "attributes", "names": 3, "values": [["x"]]}}, [], {}])
 def test_headers_of_another_form_have_no_command(modalities: Any, files: Any) -> None:
     path, made = files["a"]

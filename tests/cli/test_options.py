@@ -35,6 +35,13 @@ def test_dash_reads_the_one_line_of_stdin(tmp_path: Path, monkeypatch: pytest.Mo
     assert _options.read_path("-") == tmp_path / "a b.h5"
 
 
+def test_a_newline_alone_ends_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a\u2028b\x0bc\x85.h5"
+    path.touch()
+    feed(monkeypatch, f"{path}\n")
+    assert _options.read_path("-", "dataset") == path
+
+
 def test_two_paths_where_one_is_expected_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feed(monkeypatch, "a.h5\nb.h5\n")
     with pytest.raises(UsageError, match=r"- got 2 paths on stdin, 'a\.h5' and 'b\.h5', expected one, of a dataset"):

@@ -42,6 +42,8 @@ REFUSED = [
     ("eval my.h5 --guidance 1|3", 2, "--guidance got "),
     ("train my.h5 --seed 1 --seed 2", 2, "--seed is given 2 times, expected once; leave one out"),
     ("train my.h5 -o a --output=b", 2, "--output is given 2 times, expected once"),
+    ("quickstart --images letters --minutes inf", 2, "--minutes got 'inf', expected less than or equal to 1000000"),
+    (f"quickstart --images letters --steps {10**30}", 2, "expected less than or equal to 1000000000"),
     ("train my.h5 --set steps", 2, "--set got 'steps', expected room.key=value"),
 ]
 

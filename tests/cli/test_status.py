@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -10,7 +11,7 @@ from unittest import mock
 import pytest
 import torch
 
-from mmgen.artifacts import header as headers, parent_record, read_header, write_checkpoint
+from mmgen.artifacts import find_parent, header as headers, parent_record, read_header, write_checkpoint
 from mmgen.core.version import __version__
 from mmgen.evaluation import write_scores
 from mmgen.results.score import Score
@@ -191,3 +192,20 @@ def test_an_empty_folder(run: Run) -> None:
     done = run("status")
     assert (done.returncode, done.stdout) == (0, "")
     assert "there are no files of mmgen in" in done.stderr
+
+
+def test_a_file_that_cannot_be_looked_at_hides_no_other(chain: Path, run: Run) -> None:
+    (chain / "loop.h5").symlink_to("loop.h5")
+    (chain / "far.h5").symlink_to("x" * 300)
+    for number, name in enumerate(("a/b", "../x", "x" * 300, "", "..")):
+        score = json.loads((chain / "a.jsonl").read_text())
+        score["run"]["name"] = name
+        (chain / f"s{number}.jsonl").write_text(json.dumps(score) + "\n")
+    record = replace(parent_record(chain / "m.safetensors", "model", chain / "c"), path="y" * 300, content_id="0" * 64)
+    write_checkpoint(chain / "c.safetensors", kind="aggregate", tensors={}, settings={}, seed=0, parents=[record])
+    found = {name: state for name, (state, *_) in states(run).items()}
+    assert {found[name] for name in ("loop.h5", "far.h5")} == {"unreadable"}
+    assert {found[f"s{number}.jsonl"] for number in range(5)} == {"up to date"}
+    assert (found["c.safetensors"], found["b.safetensors"]) == ("parent missing", "up to date")
+    shutil.move(chain / "m.safetensors", chain / "renamed.safetensors")
+    assert find_parent(chain / "a.safetensors", "model").name == "renamed.safetensors", "by its content id"

@@ -14,7 +14,7 @@ import mmgen
 from mmgen.artifacts import Dataset, read_checkpoint, read_header
 from mmgen.codecs import Codec, read_pretrained
 from mmgen.core.batch import Batch
-from mmgen.core.errors import SettingsError
+from mmgen.core.errors import ArtifactError, SettingsError
 from mmgen.modalities import all_present
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -94,6 +94,15 @@ def test_preparation_measures_and_reports(tiny: Path) -> None:
     assert (facts["psnr_pictures"], facts["noise"]) == (8, pytest.approx(0.2))
     decoded = model.mean("image", model.posterior(batch_of(pictures), ("image",)).mean)
     assert facts["psnr"] == pytest.approx(float(-10 * (decoded - pictures).square().flatten(1).mean(1).log10().mean()))
+
+
+@pytest.mark.parametrize("factor", [1e308, 1e-320])
+def test_a_codec_without_finite_pictures_is_refused(factor: float, tiny: Path) -> None:
+    config = json.loads((tiny / "config.json").read_text())
+    (tiny / "config.json").write_text(json.dumps(config | {"scaling_factor": factor}))
+    settings, pictures = AutoencoderSettings(weights=str(tiny)), smooth_pictures(8)
+    with pytest.raises(ArtifactError, match=r"makes numbers that are not finite of pictures.*: look at scaling_factor"):
+        made(settings).prepare(settings, *[lambda count: batch_of(pictures[:count])] * 2)
 
 
 @pytest.mark.parametrize("generates", [("attributes",), ("image", "attributes")])

@@ -147,6 +147,8 @@ def _hostile(folder: Path, case: str) -> None:
         save_file({name: tensor for name, tensor in tensors.items() if name != first}, weights)
     elif case == "another tensor":
         save_file(tensors | {"encoder.hook.weight": torch.zeros(1)}, weights)
+    elif case == "no tensor":
+        save_file({}, weights)
     elif case == "class":
         config.write_text(json.dumps(CONFIGS["tiny"] | {"_class_name": "os.system"}))
     elif case == "remote code":
@@ -170,6 +172,7 @@ def _hostile(folder: Path, case: str) -> None:
         ("shape", "as its settings say"),
         ("integers", "as its settings say"),
         ("missing", "lacks the tensor"),
+        ("no tensor", "lacks the tensor"),
         ("another tensor", "none of that name"),
         ("class", "is of class os.system, expected AutoencoderKL or AutoencoderTiny"),
         ("remote code", "sets auto_map to"),

@@ -36,6 +36,12 @@ def test_what_is_no_command_is_a_comment_of_one_line(command: str) -> None:
     assert line.startswith("# left out") and line.isprintable()
 
 
+@pytest.mark.parametrize("option", ["--code evil.py", "--code=evil.py"])
+def test_a_command_that_runs_a_file_of_python_is_a_comment(option: str) -> None:
+    (line,) = exporting._lineage_commands(node(f"mmgen train d.h5 {option} --objective evil"))
+    assert line.startswith("# left out, for it runs a file of Python: look at it first: mmgen train d.h5 --code")
+
+
 def test_the_commands_of_a_file_run_mmgen_and_nothing_else(tmp_path: Path) -> None:
     nasty = f"mmgen train d.h5; {EVIL} & $({EVIL}) `{EVIL}` > EVIL | {EVIL} -o 'two  words'"
     lines = exporting._lineage_commands(node(nasty, node("mmgen make-data mnist -o d.h5"), node(f"x\n{EVIL}")))

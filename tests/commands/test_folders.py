@@ -53,6 +53,14 @@ def test_the_model_with_fitted_posteriors_is_explored(folder: Path) -> None:
         find_explored_files(folder)
 
 
+def test_every_file_of_a_large_folder_is_found(folder: Path) -> None:
+    for number in range(1_200):
+        (folder / f"a{number}.txt").touch()
+    (folder / "z.jsonl").touch()
+    assert names(find_score_files(folder)) == ["scores.jsonl", "z.jsonl"]
+    assert "sharp.safetensors" in names(find_explored_files(folder))
+
+
 def test_other_folders_stand_for_nothing(tmp_path: Path) -> None:
     (tmp_path / "picture.png").touch()
     for find in (find_explored_files, find_reported_files, find_score_files):

@@ -360,3 +360,19 @@ def test_weights_that_were_kept_outlive_the_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"remove .* too to run it again"):
         run(out)
     assert state_path(out).read_bytes() == kept
+
+
+@pytest.mark.parametrize("resume", ["auto", "never"])
+def test_a_validation_that_is_not_finite_makes_no_model(resume: str, tmp_path: Path) -> None:
+    out, task = tmp_path / "m.safetensors", Line()
+    shown = task.forward
+
+    def blind(batch: Batch, step: int | None, player: str = ALONE) -> Bound:
+        bound = shown(batch, step, player)
+        return bound if step is not None else Bound(bound.value * torch.nan, bound.terms)
+
+    task.forward = blind  # type: ignore[method-assign]
+    for _ in range(2):  # the same command again says it again
+        with pytest.raises(TrainingError, match="validation bound is not finite at step 12, so none are the best"):
+            run(out, task, resume, validate_every=100)
+        assert not out.exists()
