@@ -23,7 +23,7 @@ from mmgen.core.plain_text import NotTextError, decode_text
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, chunk_indices, write_rows
 from mmgen.data_recipes._streams import PARTS, Parts, split_by_group
-from mmgen.descriptions import normalise_text
+from mmgen.descriptions import DOTTED_I, normalise_text
 from mmgen.modalities.text import TextDescription
 
 __all__ = ["ParallelText"]
@@ -99,12 +99,6 @@ def _read_lines(path: Path, digest: "hashlib._Hash") -> list[str]:
         text = decode_text(data)
     except NotTextError as error:
         raise DataError(f"cannot read {path}: {error}") from None
-    if 0 < data.count(b"\n") < text.count("\n"):
-        line = next(number for number, one in enumerate(data.split(b"\n"), 1) if b"\r" in one.removesuffix(b"\r"))
-        raise DataError(
-            f"line {line:,} of {path} has a carriage return inside, which would shift all lines behind it; make it a "
-            "space"
-        )
     lines = text.rstrip("\n").split("\n")
     if lines == [""]:
         raise DataError(f"{path} is empty, expected a sentence in each line; get the file again")
@@ -112,7 +106,7 @@ def _read_lines(path: Path, digest: "hashlib._Hash") -> list[str]:
 
 
 def _clean_lines(lines: Sequence[str], path: Path, language: str) -> list[str]:
-    """Return sentences with composed accents and single spaces; refuse empty and endless ones, and markup."""
+    """Return sentences with composed accents and single spaces; refuse empty and endless ones, markup and numbers."""
     clean = [" ".join(normalise_text(line).split()) for line in lines]
     wrong = (
         (f"more than {_MOST_LETTERS:,} letters", [len(line) > _MOST_LETTERS for line in lines]),
@@ -126,6 +120,12 @@ def _clean_lines(lines: Sequence[str], path: Path, language: str) -> list[str]:
                 f"line {each.index(True) + 1:,}{more} of {path} ({language}) {'has' if not more else 'have'} {what}, "
                 "expected a sentence; take such lines out of all languages"
             )
+    numbers = sum(not any(map(str.isalpha, line)) for line in clean)
+    if 2 * numbers >= len(clean):
+        raise DataError(
+            f"{numbers:,} of {len(clean):,} lines of {path} ({language}) have no letters, expected sentences; of a "
+            "table leave out columns of numbers, and name --languages in the order of its columns"
+        )
     return clean
 
 
@@ -217,7 +217,7 @@ def split_sentence(line: str, tokens: Tokens) -> Iterator[str]:
     if tokens == "spaces":
         yield from line.split()
     else:
-        yield from _TOKEN.findall(line.lower())
+        yield from _TOKEN.findall(line.lower().replace(DOTTED_I, "i"))
 
 
 def _describe_language(

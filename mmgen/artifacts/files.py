@@ -265,7 +265,7 @@ def find_main_exported_file(folder: Path, content: str = "") -> Path:
 def list_exported_files(folder: Path) -> list[str]:
     """Return the names of the files in an exported folder, from its list of checksums; [] without a readable list."""
     try:
-        lines = read_text(folder / SUMS).splitlines()
+        lines = read_text(folder / SUMS).split("\n")
     except (OSError, MalformedError):
         return []
     return [name for line in lines if (name := line.partition("  ")[2])]

@@ -1,7 +1,8 @@
 """Decoding of text files: bytes become text, or an error explains why they are none.
 
-Byte order marks are obeyed, line ends of all systems are one, and no other encoding than Unicode's is guessed: a
-letter that a guess gets wrong would be another value in silence.
+Byte order marks are obeyed, and no other encoding than Unicode's is guessed: a letter that a guess gets wrong would be
+another value in silence. A newline alone ends a line, with or without a carriage return before it, as in wc; only a
+text without any newline, of an old Mac, has lines that end in carriage returns.
 """
 
 import codecs
@@ -30,14 +31,14 @@ class NotTextError(ValueError):
 
 
 def decode_text(data: bytes) -> str:
-    r"""Decode bytes as UTF-8, or in the encoding of their byte order mark; line ends become ``\n``.
+    r"""Decode bytes as UTF-8, or in the encoding of their byte order mark; ends of lines become ``\n``.
 
     Raises:
         NotTextError: It is in another encoding, or holds a zero character.
 
     Example:
-        >>> decode_text(b"\xef\xbb\xbfone\r\ntwo\rthree")
-        'one\ntwo\nthree'
+        >>> decode_text(b"\xef\xbb\xbfone\r\ntwo\rthree"), decode_text(b"one\rtwo")
+        ('one\ntwo\rthree', 'one\ntwo')
         >>> decode_text("grün".encode("utf-16")), decode_text(b"")
         ('grün', '')
         >>> decode_text("grün".encode("latin-1"))
@@ -51,7 +52,7 @@ def decode_text(data: bytes) -> str:
         raise _decoding_error(data, encoding, error) from None
     if "\0" in text:
         raise _zero_character_error(text.count("\n", 0, text.index("\0")) + 1)
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    return text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
 
 
 def decode_lines(file: BinaryIO, limit: int = 2**28) -> Iterator[str]:
@@ -67,7 +68,7 @@ def decode_lines(file: BinaryIO, limit: int = 2**28) -> Iterator[str]:
     head = file.read(_HEAD)
     encoding = _detect_encoding(head)
     file.seek(0)
-    text = io.TextIOWrapper(file, encoding, newline=None)
+    text = io.TextIOWrapper(file, encoding, newline="\n")
     number = 0
     try:
         while line := text.readline(limit + 1):
@@ -76,7 +77,10 @@ def decode_lines(file: BinaryIO, limit: int = 2**28) -> Iterator[str]:
                 raise NotTextError(f"line {number:,} has more than {limit:,} letters")
             if "\0" in line:
                 raise _zero_character_error(number)
-            yield line
+            if line.endswith("\n"):
+                yield line.removesuffix("\r\n").removesuffix("\n") + "\n"
+            else:  # the last line, or a text of an old Mac
+                yield from io.StringIO(line, newline=None if number == 1 else "\n")
     except UnicodeDecodeError as error:
         raise _first_decoding_error(file, encoding, error) from None
     finally:

@@ -1,4 +1,5 @@
 from ._captions import (
+    DOTTED_I as DOTTED_I,
     attributes_to_caption as attributes_to_caption,
     caption_to_attributes as caption_to_attributes,
     format_caption as format_caption,

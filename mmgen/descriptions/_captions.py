@@ -191,6 +191,10 @@ def split_into_words(text: str) -> list[str]:
     return [text[slice(*word.span())] for word in _WORD.finditer(shape)]
 
 
+DOTTED_I = "i\u0307"
+"""What becomes of the Turkish capital I with a dot in lower case: an i, whose second dot nobody sees."""
+
+
 def normalise_text(text: str) -> str:
     """Compose accents (Unicode's form NFC) and remove invisible characters.
 
@@ -207,7 +211,7 @@ def normalise_text(text: str) -> str:
 
 
 def _fold_case(text: str) -> str:
-    return normalise_text(normalise_text(text).casefold())
+    return normalise_text(normalise_text(text).casefold()).replace(DOTTED_I, "i")
 
 
 def unknown_word_message(subject: str, word: str, vocabulary: Sequence[str]) -> str:

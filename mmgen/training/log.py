@@ -330,7 +330,7 @@ def _read_lines(path: Path, last_step: int) -> list[str]:
         raise ArtifactError(
             f"{path} is no log that this run could continue ({error}); remove it or use another --output"
         ) from None
-    for line in text.splitlines():
+    for line in text.split("\n"):
         try:
             if parse_json(line)["step"] <= last_step:
                 lines.append(line + "\n")

@@ -41,6 +41,14 @@ def test_one_text_however_it_was_saved(case: str) -> None:
     assert list(decode_lines(io.BytesIO(READ[case]))) == LINES.splitlines(keepends=True)
 
 
+def test_only_a_newline_ends_a_line() -> None:
+    text = "one\rtwo\x0b\x0c\x85\u2028three\r\nfour\r\r\nfive\rsix"
+    lines = ["one\rtwo\x0b\x0c\x85\u2028three\n", "four\r\n", "five\rsix"]
+    assert decode_text(text.encode()).split("\n") == [line.removesuffix("\n") for line in lines]
+    assert list(decode_lines(io.BytesIO(text.encode()))) == lines
+    assert list(decode_lines(io.BytesIO(text.encode("utf-16")))) == lines
+
+
 @pytest.mark.parametrize("data", [b"", codecs.BOM_UTF8, codecs.BOM_UTF16_LE])
 def test_nothing_is_an_empty_text(data: bytes) -> None:
     assert decode_text(data) == "" and not list(decode_lines(io.BytesIO(data)))

@@ -9,7 +9,7 @@ import pytest
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import DataError, SettingsError
 from mmgen.data_recipes import parallel_text
-from mmgen.data_recipes.parallel_text import ParallelText
+from mmgen.data_recipes.parallel_text import ParallelText, split_sentence
 from mmgen.settings.config import validate
 
 NOUNS = ("dog", "cat", "ball", "house", "tree")
@@ -78,6 +78,7 @@ def test_rare_words_and_long_sentences(tmp_path: Path) -> None:
         english = dataset.texts["en"]
         assert english.length == 4 and "it's" in english.vocabulary and "," in english.vocabulary
         assert english.words(dataset.read_text("en")[40]) == "once upon a time"
+    assert [*split_sentence("İSTANBUL, İyi", "marks")] == ["istanbul", ",", "iyi"]
     with make(tmp_path / "y.h5", **parts, min_count=40) as dataset:
         assert dataset.texts["en"].vocabulary == ("<unk>", "a")
 
@@ -106,7 +107,11 @@ def test_the_content_depends_on_text_and_not_on_packing(tmp_path: Path) -> None:
         (b"a dog\n" * 40, b"ein hund \0\n" * 40, "zero character"),
         (b"a dog\n" * 40, b"ein " * 6000 + b"\n" + b"ein hund\n" * 39, "line 1 of .* has more than 20,000 letters"),
         (b"a dog\n" * 40, b"ein\nhund\n" * 40, "do not align"),
-        (b"a dog\n" * 40, b"ein hund\n" * 30 + b"ein\rhund\n" * 10, "line 31 of .*a.de has a carriage return inside"),
+        (
+            b"a dog\n" * 40,
+            b"3 4.5\n" * 30 + b"ein hund\n" * 10,
+            "30 of 40 lines of .*a.de .de. have no letters, expected",
+        ),
         (b"a dog\n" * 40, b"<url>x</url>\n" * 2 + b"ein hund\n" * 38, "line 1 and 1 more lines of .* have markup"),
     ],
 )
@@ -116,6 +121,22 @@ def test_wrong_files_are_refused(tmp_path: Path, english: bytes, german: bytes, 
     with pytest.raises(DataError, match=message):
         make(tmp_path / "x.h5", train=tmp_path / "a")
     assert not (tmp_path / "x.h5").exists()
+
+
+def test_a_newline_alone_ends_a_sentence(tmp_path: Path) -> None:
+    """A carriage return, or what else some programs take for the end of a line, shifts no sentence."""
+    rows = [(f"dog {number}", f"hund {number}") for number in range(40)]
+    inside = {3: ("en", "\r"), 9: ("de", "\r"), 20: ("en", "\u2028"), 30: ("de", "\x0c")}
+    for place, language in enumerate(("en", "de")):
+        lines = [row[place] for row in rows]
+        for number, (changed, end) in inside.items():
+            lines[number] = lines[number].replace(" ", end) if changed == language else lines[number]
+        (tmp_path / f"a.{language}").write_bytes("".join(f"{line}\r\n" for line in lines).encode())
+    with make(tmp_path / "x.h5", **dict.fromkeys(("train", "val", "test"), tmp_path / "a"), min_count=1) as dataset:
+        for place, language in enumerate(("en", "de")):
+            assert [dataset.texts[language].words(row) for row in dataset.read_text(language)] == 3 * [
+                r[place] for r in rows
+            ]
 
 
 def test_a_packed_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ def test_every_caption_of_the_data_is_understood_as_the_data_have_it(sentence: s
     [
         ("हिन्दी में लाल वृत्त", ["हिन्दी", "में", "लाल", "वृत्त"]),
         ("Cafe\u0301 CAFÉ", ["café", "café"]),
+        ("İSTANBUL İstanbul istanbul", ["istanbul", "istanbul", "istanbul"]),
         ("một hình tròn màu đỏ", ["một", "hình", "tròn", "màu", "đỏ"]),
         ("红色的圆，很大", ["红色的圆", "很大"]),
         ("می\u200cخواهم", ["میخواهم"]),
@@ -72,9 +73,7 @@ def test_what_was_typed_into_the_table_can_be_typed_again() -> None:
         assert parse_caption(sentence, info).tolist() == made.codes[row].tolist()
 
 
-@pytest.mark.parametrize(
-    "sentence", ["hình tròn màu đỏ", "लाल वृत्त", "วงกลม ที่นี่", "دَائِرَة حمراء", "עִגּוּל אדום", "i̇stanbul"]
-)
+@pytest.mark.parametrize("sentence", ["hình tròn màu đỏ", "लाल वृत्त", "วงกลม ที่นี่", "دَائِرَة حمراء", "עִגּוּל אדום"])
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_a_word_keeps_its_accents_and_vowel_signs_however_they_are_written(sentence: str, form: str) -> None:
     words = split_into_words(unicodedata.normalize("NFC", sentence))

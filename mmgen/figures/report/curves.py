@@ -52,7 +52,7 @@ def _to_float(value: Any) -> float:
 
 def _read_records(path: Path) -> list[dict[str, Any]]:
     try:
-        lines = read_text(path, MAX_LOG_BYTES).splitlines()
+        lines = read_text(path, MAX_LOG_BYTES).removesuffix("\n").split("\n")
     except OSError as error:
         raise ArtifactError(f"cannot read the log {path}: {reason_of(error)}; check the path") from None
     except MalformedError as error:
