@@ -151,6 +151,12 @@ class Score:
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def unclipped(self) -> float:
+        """The mean of the points; a score that is clipped to its range, as coverage is, tells it in ``details``."""
+        found = self.details.get("unclipped", self.value)
+        return float(found) if isinstance(found, int | float) else self.value
+
+    @property
     def named(self) -> PosteriorName:
         """What the posterior that was measured is called, with the weights of its fit and its guidance."""
         base = self.base if self.posterior == "guided" or self.base == CONDITIONAL else self.posterior
@@ -284,7 +290,7 @@ def _parse_score(path: Path, number: int, line: str) -> Score:
         raise refusal
     if score.judge_accuracy and "mean" not in score.judge_accuracy:
         raise refusal
-    if score.points is not None and not score.points.is_mean(score.value):
+    if score.points is not None and not score.points.is_mean(score.unclipped):
         raise refusal
     if score.run and not all(key in score.run for key in _RUN):
         raise refusal

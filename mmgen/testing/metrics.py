@@ -63,7 +63,8 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
         assert (score.unit, score.better) in units, f"a score is in {score.unit}, expected one of {sorted(units)}"
         assert math.isfinite(score.value), f"the score {score.quantity} is {score.value}, expected a finite number"
         assert score.stderr is None or score.stderr >= 0, f"the error of {score.quantity} is {score.stderr}"
-        assert score.points is None or score.points.is_mean(score.value), f"{score.quantity} is no mean of its points"
+        is_mean = score.points is None or score.points.is_mean(score.unclipped)
+        assert is_mean, f"{score.quantity} is no mean of its points"
         assert score.n > 0, f"the score {score.quantity} counts {score.n} samples, expected some"
         judged = member.judged or (may_be_judged and "judge" in score.ids)
         ids = {"model", "dataset"} | ({"judge"} if judged else set())

@@ -39,6 +39,9 @@ def test_points_have_the_mean_that_the_line_says(points: dict[str, Any], tmp_pat
     path = tmp_path / "scores.jsonl"
     path.write_text(json.dumps({**LINE, "points": {"values": [40.0, 60.0]}}))
     assert read_scores(path)[0].points is not None
+    clipped = {"value": 100.0, "points": {"values": [99.0, 103.0]}, "details": {"unclipped": 101.0}}
+    path.write_text(json.dumps({**LINE, **clipped}))
+    assert read_scores(path)[0].value == 100.0
     path.write_text(json.dumps({**LINE, "points": points}))
     with pytest.raises(ArtifactError, match="line 1 is no score"):
         read_scores(path)
