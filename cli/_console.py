@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Watch, Work
+from mmgen.core.surroundings import is_first_process
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,11 +50,6 @@ def _stderr_console() -> "Console":
 def terminal_width() -> int | None:
     """Return the width of the terminal at stderr; None without one."""
     return _stderr_console().width if sys.stderr.isatty() else None
-
-
-def is_first_process() -> bool:
-    """Return whether this process is the first of those that ``--devices`` starts; only the first prints."""
-    return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("NODE_RANK", "0") == "0"
 
 
 def _wrap(text: str, width: int) -> str:

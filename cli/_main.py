@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._commands import build_command, escape_markup, hide_switch_types
-from mmgen.cli._console import is_first_process, print_result, say
+from mmgen.cli._console import print_result, say
 from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
 from mmgen.cli._parameters import member_package, stage_function
@@ -27,6 +27,7 @@ from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.commands import source_file_of, stage_class, stage_names
 from mmgen.core.errors import MmgenError, advice_of, clip, format_unknown_name
 from mmgen.core.processes import prepare_program
+from mmgen.core.surroundings import is_first_process
 from mmgen.core.version import __version__
 
 _GROUPS = {

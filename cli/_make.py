@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mmgen.cli._console import is_first_process, print_result, print_result_lines, print_result_table, print_table, say
+from mmgen.cli._console import print_result, print_result_lines, print_result_table, print_table, say
 from mmgen.cli._options import command_line
 from mmgen.core.errors import UsageError
+from mmgen.core.surroundings import is_first_process
 from mmgen.settings.kinds import path_of
 
 if TYPE_CHECKING:

@@ -114,13 +114,6 @@ Files = Mapping[str, tuple[str, int]]
 """SHA-256 (hexadecimal) and size in bytes by file name; "" and 0 where the reader of the file checks its content."""
 
 
-def cache_folder(name: str) -> Path:
-    """Return the user's folder for downloads of this name (``~/.cache/mmgen/NAME`` on Linux)."""
-    import pooch
-
-    return Path(pooch.os_cache("mmgen")) / name
-
-
 def _is_intact(path: Path, sha256: str) -> bool:
     return path.is_file() and (not sha256 or hashlib.sha256(path.read_bytes()).hexdigest() == sha256)
 

@@ -18,10 +18,10 @@ from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.plain_text import NotTextError, decode_text
 from mmgen.core.progress import Work
+from mmgen.core.surroundings import cache_folder
 from mmgen.data_recipes._published import (
     Files,
     SourceComparison,
-    cache_folder,
     compare_sha256,
     download,
     is_complete,

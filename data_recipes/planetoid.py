@@ -21,11 +21,11 @@ from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.plain_text import decode_text
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import numpy_generator
+from mmgen.core.surroundings import cache_folder
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._opcodes import Call, build_array, build_matrix, read_opcodes
 from mmgen.data_recipes._published import (
     SourceComparison,
-    cache_folder,
     compare_sha256,
     download,
     is_complete,

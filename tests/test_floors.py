@@ -217,7 +217,6 @@ def test_no_file_is_over_400_lines() -> None:
 def test_nothing_unlisted_is_imported() -> None:
     known = {
         "h5py", "jinja2", "joblib", "lazy_loader", "lightning_fabric", "matplotlib", "numpy", "PIL", "platformdirs",
-        "pooch",
         "pydantic", "pydantic_core", "rich", "safetensors", "scipy", "sklearn", "tensorboard", "torch", "typer",
         "zuko", "dask", "distributed", "numba", "llvmlite",
         "wandb", "mlflow",  # the extras of these names

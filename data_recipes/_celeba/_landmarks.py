@@ -29,7 +29,8 @@ from mmgen.core.extras import how_to_install
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.pictures import decode_picture
 from mmgen.core.progress import Work
-from mmgen.data_recipes._published import cache_folder, download, is_complete
+from mmgen.core.surroundings import cache_folder
+from mmgen.data_recipes._published import download, is_complete
 
 WIDTH, HEIGHT = 178, 218
 """Size of CelebA's aligned pictures in pixels."""

@@ -14,12 +14,13 @@ import numpy as np
 from llvmlite import binding
 from numpy.typing import NDArray
 
+from mmgen.core.errors import UsageError
 from mmgen.core.progress import Progress, Work
+from mmgen.core.surroundings import cache_folder
 from mmgen.data_recipes._clevr import _kernel
 from mmgen.data_recipes._clevr._bodies import BLUE, COLUMNS, COS, FILTER_WIDTH, METAL, RED, SHAPE, SIN, SIZE, X, Y
 from mmgen.data_recipes._clevr._lamps import lamp_rows
 from mmgen.data_recipes._clevr._vectors import OPTIONS, PURPOSES, compile_later, filter_table, numba
-from mmgen.data_recipes._published import cache_folder
 
 Kernel = Callable[..., None]
 
@@ -35,10 +36,10 @@ def kernel_folder() -> Path | None:
     for part in (numba.__version__, sys.version, binding.get_host_cpu_name()):
         digest.update(part.encode())
     numba_cache = os.environ.get("NUMBA_CACHE_DIR")
-    folder = (Path(numba_cache) / "mmgen" if numba_cache else cache_folder("kernels")) / digest.hexdigest()[:16]
     try:
+        folder = (Path(numba_cache) / "mmgen" if numba_cache else cache_folder("kernels")) / digest.hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, UsageError):
         return None
     return folder if os.access(folder, os.W_OK) else None
 

@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 from pydantic.dataclasses import dataclass
 
+from mmgen.core.errors import UsageError
+from mmgen.core.surroundings import cache_folder
+
 
 @dataclass(frozen=True)
 class Parent:
@@ -159,20 +162,13 @@ def file_stamp(path: Path, content_id: str) -> str | None:
     return hashlib.sha256("\n".join(map(str, parts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _cache_folder() -> Path:
-    from platformdirs import user_cache_path
-
-    named = os.environ.get("MMGEN_CACHE")
-    return (Path(named) if named else user_cache_path("mmgen", appauthor=False)) / "verified"
-
-
 def was_verified(stamp: str | None) -> bool:
     """Return True if a file in the state ``stamp`` was verified, by this process or an earlier one."""
     if stamp is None:
         return False
     if stamp not in _known:
-        with suppress(OSError, RuntimeError):
-            if (_cache_folder() / stamp).is_file():
+        with suppress(OSError, UsageError):
+            if (cache_folder("verified") / stamp).is_file():
                 _known.add(stamp)
     return stamp in _known
 
@@ -182,8 +178,8 @@ def record_verified(stamp: str | None) -> None:
     if stamp is None:
         return
     _known.add(stamp)
-    with suppress(OSError, RuntimeError):
-        folder = _cache_folder()
+    with suppress(OSError, UsageError):
+        folder = cache_folder("verified")
         folder.mkdir(parents=True, exist_ok=True)
         _prune_records(folder)
         (folder / stamp).touch()

@@ -11,7 +11,7 @@ from mmgen.commands._base import Stage
 from mmgen.commands._fields import StageField, fields_of, option_names
 from mmgen.core.errors import MmgenError
 from mmgen.core.markup import facts_table
-from mmgen.settings.arguments import check_arguments, unknown_argument_error
+from mmgen.settings.arguments import check_arguments, plain_settings, unknown_argument_error
 from mmgen.settings.plugins import to_kebab_case
 from mmgen.settings.registry import insert_member_names
 
@@ -30,9 +30,10 @@ def _build_function(stage: type[Stage[Any]]) -> Callable[..., Any]:
     known = {field.name for field in fields_of(stage)} - {member_settings}
 
     def run(*arguments: Any, **keywords: Any) -> Any:
+        keywords = {name: plain_settings(one) if name == "settings" else one for name, one in keywords.items()}
         if not member_settings:
             return stage(*arguments, **keywords).run()
-        settings = {name: keywords.pop(name) for name in [*keywords] if name not in known}
+        settings = plain_settings({name: keywords.pop(name) for name in [*keywords] if name not in known})
         keywords[member_settings] = settings
         instance: Any = stage(*arguments, **keywords)
         for name in settings:

@@ -17,6 +17,7 @@ from types import FrameType, MappingProxyType
 from typing import Any
 
 from mmgen.core.errors import MmgenError
+from mmgen.core.surroundings import keep_from_libraries
 
 MOST = 1000
 """Largest number of processes."""
@@ -112,7 +113,7 @@ def start_mmgen(
 
 
 def prepare_program() -> None:
-    """Set up this process as a command of ``mmgen``: safe import path, end with the parent process.
+    """Set up this process as a command of ``mmgen``: import path, environment, end with the parent process.
 
     Raises:
         MmgenError: Another ``mmgen`` has started this one in a way in which the current folder was on the path.
@@ -121,6 +122,7 @@ def prepare_program() -> None:
     _is_program = True
     sys.path[:] = remove_current_folder(sys.path)
     os.environ.update(_safe_path_variables())
+    keep_from_libraries(os.environ)
     owner = os.environ.pop(OWNER, "")  # what we start has us
     if owner.isdecimal():
         prepare_worker(int(owner))

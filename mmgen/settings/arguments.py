@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import cache, wraps
+from os import PathLike
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast, get_type_hints
 
@@ -67,6 +68,27 @@ def _convert_numpy_values(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype != object else value
+
+
+def plain_settings(value: Any, name: str = "settings") -> Any:
+    """Return settings as values that a file can hold: arrays, and numbers of numpy and torch, become Python's.
+
+    Raises:
+        UsageError: One is neither text, a number, true or false, a path, nor a list or dictionary of them.
+
+    Example:
+        >>> plain_settings({"training.batch": np.int64(8), "model.channels": np.array([4, 4])})
+        {'training.batch': 8, 'model.channels': [4, 4]}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {key: plain_settings(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_settings(inner, name) for inner in value]
+    if value is None or isinstance(value, str | int | float | PathLike):
+        return value
+    raise UsageError(f"{name} got {format_value(value)}, expected text, a number, True or False, or a list of them")
 
 
 def unknown_argument_error(function: Callable[..., Any], name: str, further_names: Iterable[str] = ()) -> UsageError:

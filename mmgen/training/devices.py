@@ -17,6 +17,7 @@ import torch
 
 from mmgen.core.errors import UsageError
 from mmgen.core.processes import A_CORE, OWNER, end_with_parent, is_program, start_mmgen
+from mmgen.core.surroundings import RANK
 from mmgen.training.precision import resolve_device, resolve_precision
 from mmgen.training.settings import TrainingSettings
 
@@ -53,7 +54,7 @@ def start_processes(count: int, variables: Mapping[str, str]) -> None:
     _all_connected.clear()
     _processes.clear()
     for rank in range(1, count + 1):
-        environment = {**variables, "LOCAL_RANK": str(rank)}
+        environment = {**variables, "LOCAL_RANK": str(rank), RANK: str(rank)}
         if by_command:
             _processes.append(start_mmgen(sys.argv[1:], environment, stdin=subprocess.DEVNULL))
             continue
@@ -130,10 +131,16 @@ def _end_processes() -> None:
 def make_fabric(settings: TrainingSettings) -> "Fabric":
     """Choose devices and precision of a run and return its Fabric; with several devices, start the other processes.
 
+    With one device no launcher is looked for: a scheduler's variables are of another program.
+
     Raises:
-        UsageError: The machine has fewer devices.
+        UsageError: The machine has fewer devices, or the environment variables of a launcher contradict the settings.
     """
-    from lightning_fabric import Fabric  # seconds, as torch's compiler comes with it: what does not train does without
+    try:  # seconds, as torch's compiler comes with it: what does not train does without
+        from lightning_fabric import Fabric
+        from lightning_fabric.plugins.environments import LightningEnvironment
+    except ValueError as error:  # it reads RANK and LOCAL_RANK
+        raise _launcher_error(error) from None
 
     device = resolve_device(settings.device)
     precision = resolve_precision(settings.precision, device)
@@ -147,17 +154,33 @@ def make_fabric(settings: TrainingSettings) -> "Fabric":
     if device.type == "cuda" and settings.devices == 1:
         accelerator = [device.index or 0]
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it announces the precision on every start
-    fabric = Fabric(
-        accelerator=device.type,
-        devices=accelerator,
-        strategy="ddp" if settings.devices > 1 else "auto",
-        precision=precision,
-    )
+    try:
+        fabric = Fabric(
+            accelerator=device.type,
+            devices=accelerator,
+            strategy="ddp" if settings.devices > 1 else "auto",
+            precision=precision,
+            plugins=LightningEnvironment() if settings.devices == 1 or RANK in os.environ else None,
+        )
+    except RuntimeError as error:
+        if settings.devices == 1:
+            raise
+        raise _launcher_error(error) from None
     if settings.devices > 1:
         _start_other_processes(fabric, settings.devices)
     with wait_for_connection():
         fabric.launch()
+    if settings.devices > 1:
+        os.environ[RANK] = str(fabric.global_rank)
     return fabric
+
+
+def _launcher_error(error: Exception) -> UsageError:
+    reason = (str(error).splitlines() or [""])[0]
+    return UsageError(
+        f"the environment variables of a launcher, such as RANK or SLURM_NTASKS, are wrong: {reason}; unset them, and "
+        "mmgen starts its processes itself"
+    )
 
 
 def _check_devices(settings: TrainingSettings, device_type: str) -> None:
@@ -178,16 +201,17 @@ def _check_devices(settings: TrainingSettings, device_type: str) -> None:
 def _start_other_processes(fabric: "Fabric", devices: int) -> None:
     """Start the other processes, unless a launcher such as torchrun or Slurm has started them."""
     from lightning_fabric.plugins.environments import LightningEnvironment
+    from lightning_fabric.plugins.environments.lightning import find_free_network_port
 
     owner = os.environ.pop(OWNER, "")
     if owner.isdecimal():  # started by a script of the user's; mmgen has seen to it already
         end_with_parent(int(owner))
     environment = getattr(fabric.strategy, "cluster_environment", None)
-    if not isinstance(environment, LightningEnvironment) or environment.creates_processes_externally:
+    if not isinstance(environment, LightningEnvironment) or RANK in os.environ:
         return
     shared = {
-        "MASTER_ADDR": environment.main_address,
-        "MASTER_PORT": str(environment.main_port),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(find_free_network_port()),
         "NODE_RANK": "0",
         "WORLD_SIZE": str(devices),
     }

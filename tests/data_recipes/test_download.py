@@ -7,7 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from mmgen.core.errors import ArtifactError, DataError
-from mmgen.data_recipes._published import cache_folder, download, is_complete
+from mmgen.core.surroundings import cache_folder
+from mmgen.data_recipes._published import download, is_complete
 
 CONTENT = {"a.gz": bytes(range(256)) * 1000, "b.gz": b"small"}
 FILES = {name: (hashlib.sha256(data).hexdigest(), len(data)) for name, data in CONTENT.items()}

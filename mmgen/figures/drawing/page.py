@@ -19,7 +19,7 @@ from PIL.PngImagePlugin import PngInfo
 from mmgen.core.errors import UsageError, clip
 from mmgen.core.memory import check_memory
 from mmgen.core.parsing import strip_controls
-from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, hex_to_rgb, load_font, plain_text_labels
+from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, default_style, hex_to_rgb, load_font, plain_text_labels
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import FilePath
 
@@ -92,6 +92,7 @@ class Grid:
         return f"<grid of {len(self.boxes)} images, {self.canvas.shape[1]} x {self.canvas.shape[0]} pixels>"
 
     @cached_property
+    @default_style()
     def image(self) -> Image.Image:
         """The RGB image."""
         height, width = self.canvas.shape[:2]

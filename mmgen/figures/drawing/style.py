@@ -118,6 +118,14 @@ def style_axes(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
 
 
 @contextmanager
+def default_style() -> Iterator[None]:
+    """Draw with matplotlib's own defaults within the context, whatever the user's session has set."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        yield
+
+
+@contextmanager
 def plain_text_labels(figure: Figure) -> Iterator[None]:
     """Make matplotlib show texts of a figure as plain letters within the context, even if they look like formulas.
 
@@ -128,7 +136,8 @@ def plain_text_labels(figure: Figure) -> Iterator[None]:
         if text.get_text() not in OUR_FORMULAS:
             text.set_parse_math(False)
             text.set_text(strip_controls(text.get_text()[:_MOST_LETTERS], keep="\n"))
-    with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
+    with default_style(), warnings.catch_warnings():
+        matplotlib.rcParams["text.parse_math"] = False
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # a box stands for it
         warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)  # names too long for the page
         yield

@@ -99,7 +99,10 @@ class Plot:
         return self.shows.startswith("scores")
 
     def __call__(self, sessions: Sequence[Session], options: PlotOptions) -> Picture:
-        return self.draw(sessions, options)
+        from mmgen.figures.drawing.style import default_style  # loads matplotlib
+
+        with default_style():
+            return self.draw(sessions, options)
 
     def check(self, name: str, options: PlotOptions) -> None:
         """Raise an error for options that the figure does not accept, and for unknown metrics.

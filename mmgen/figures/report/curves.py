@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_LOG_BYTES, MalformedError, parse_json, read_text
-from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, style_axes
+from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, default_style, new_figure, style_axes
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,7 @@ def _label_steps(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
 
 
+@default_style()
 def draw_learning_curves(logs: Sequence[TrainingLog]) -> Figure:
     """Draw the bound of each run over steps, nats per example: training thin, validation with standard error."""
     figure = new_figure(5.4, 3.4)
@@ -190,6 +191,7 @@ def draw_learning_curves(logs: Sequence[TrainingLog]) -> Figure:
     return figure
 
 
+@default_style()
 def draw_term_curves(log: TrainingLog) -> Figure:
     """Draw each term of the bound, gradient norm, learning rate and speed of a run in a small panel."""
     panels = [(name, values, "nats") for name, values in log.terms.items() if np.isfinite(values).any()]
