@@ -30,7 +30,8 @@ References:
 
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
 import torch
@@ -64,6 +65,8 @@ _SPREAD = 4
 """Antithetic pairs over which the likelihood of the predicted end point is averaged."""
 
 Velocity = Callable[[Tensor, float], Tensor]
+Part = tuple[float, float, Velocity]
+"""A part of the path: its later and earlier time, and the velocity between them."""
 
 
 class RectifiedFlowDensity(SteeredDensity):
@@ -130,7 +133,7 @@ class RectifiedFlowDensity(SteeredDensity):
         return drawn
 
     def steered_log_prob(self, u: Tensor, steering: Steering) -> tuple[Tensor, Tensor | None]:
-        value, *errors = self._in_pieces(lambda u, own: self._density(self._velocity(own), u), u, steering)
+        value, *errors = self._in_pieces(lambda u, own: self._density(self._smooth_parts(own), u), u, steering)
         return value, errors[0] if errors else None
 
     def _in_pieces(
@@ -183,6 +186,15 @@ class RectifiedFlowDensity(SteeredDensity):
 
         return pulled
 
+    def _smooth_parts(self, steering: Steering) -> list[Part]:
+        """Return the parts of the path, from its end at t = 1 back to 0, on each of which the velocity is smooth."""
+        acting = self._velocity(replace(steering, start=-math.inf, end=math.inf))
+        first = next(context for weight, context in steering.terms if weight)
+        alone = self._velocity(Steering(((1.0, first),)))
+        turn = min(max(_EARLIEST, steering.start), steering.end) if steering.reader else steering.start
+        parts = (1.0, steering.end, alone), (steering.end, turn, acting), (turn, steering.start, acting)
+        return [part for part in (*parts, (steering.start, 0.0, alone)) if part[0] > part[1]]
+
     def _spread_points(self) -> Tensor:
         """Return fixed points [K, D] of mean 0 and variance 1 in every dimension, the same for every draw."""
         like = self.network.last.weight
@@ -198,31 +210,33 @@ class RectifiedFlowDensity(SteeredDensity):
             u = u + step * velocity(u + step / 2 * velocity(u, t), t + step / 2)
         return u
 
-    def _density(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, ...]:
+    def _density(self, parts: Sequence[Part], u: Tensor) -> tuple[Tensor, ...]:
         """Compute log q(u) [..., B] and, where the trace is estimated, its standard error."""
-        noise, log_volume = self._carry_back(velocity, u)
+        noise, log_volume = self._carry_back(parts, u)
         base = -0.5 * noise.square().sum(-1) - 0.5 * self.latent_size * math.log(2 * math.pi)
         if not self.is_estimated:
             return (base - log_volume[0],)
         return base - log_volume.mean(0), log_volume.std(0) / math.sqrt(len(log_volume))
 
-    def _carry_back(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Carry u back from t = 1 to its noise at 0 by Runge-Kutta steps.
+    def _carry_back(self, parts: Sequence[Part], u: Tensor) -> tuple[Tensor, Tensor]:
+        """Carry u back from t = 1 to its noise at 0 by Runge-Kutta steps, of which none goes over the ends of a part.
 
         Returns:
             The noise [..., B, D], and the integral of the divergence: [1, ..., B], or for each probe [K, ..., B].
         """
         directions = self._probe_directions(u)
-        step = 1 / self.density_steps
         log_volume = u.new_zeros(len(directions) if self.is_estimated else 1, *u.shape[:-1])
-        for number in range(self.density_steps):
-            t = 1 - number * step
-            v1, d1 = self._add_divergence(velocity, u, t, directions)
-            v2, d2 = self._add_divergence(velocity, u - step / 2 * v1, t - step / 2, directions)
-            v3, d3 = self._add_divergence(velocity, u - step / 2 * v2, t - step / 2, directions)
-            v4, d4 = self._add_divergence(velocity, u - step * v3, t - step, directions)
-            u = u - step / 6 * (v1 + 2 * v2 + 2 * v3 + v4)
-            log_volume = log_volume + step / 6 * (d1 + 2 * d2 + 2 * d3 + d4)
+        for late, early, velocity in parts:
+            count = math.ceil(self.density_steps * (late - early))
+            step = (late - early) / count
+            for number in range(count):
+                t = late - number * step
+                v1, d1 = self._add_divergence(velocity, u, t, directions)
+                v2, d2 = self._add_divergence(velocity, u - step / 2 * v1, t - step / 2, directions)
+                v3, d3 = self._add_divergence(velocity, u - step / 2 * v2, t - step / 2, directions)
+                v4, d4 = self._add_divergence(velocity, u - step * v3, t - step, directions)
+                u = u - step / 6 * (v1 + 2 * v2 + 2 * v3 + v4)
+                log_volume = log_volume + step / 6 * (d1 + 2 * d2 + 2 * d3 + d4)
         return u, log_volume
 
     @property

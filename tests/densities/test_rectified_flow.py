@@ -51,7 +51,7 @@ def test_backwards_and_forwards_again_ends_where_it_began() -> None:
     velocity = density._velocity(Steering(((1.0, None),)))
     noise = torch.randn(50, 1, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     u = density.carry(velocity, noise)
-    back, _ = density._carry_back(velocity, u)
+    back, _ = density._carry_back([(1.0, 0.0, velocity)], u)
     torch.testing.assert_close(back, noise, atol=2e-3, rtol=0)
 
 

@@ -84,6 +84,39 @@ def test_outside_its_interval_a_reader_does_nothing() -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize(("start", "end"), [(0.0, 1.0), (0.25, 0.75), (0.013, 0.4), (0.3, 1.0), (0.81, 0.82)])
+def test_guidance_on_a_part_of_the_path_has_the_density_in_closed_form(start: float, end: float) -> None:
+    r"""With Gaussian velocities, v = m + (u - t m) sd'_t / sd_t, guidance moves m alone, and the path is
+
+    u_1 / sd_1 = u_0 + \\sum_i m_i (t_i / sd(t_i) - t_{i-1} / sd(t_{i-1})) over the parts of means m_i.
+    """
+    mean, sd, asked, scale = double([[0.3, -0.2, 0.1]]), 0.5, 0.8, 1.5
+    density = exact_flow(3, mean, double([sd]), double([1.0]))
+    steering = Steering([(1 + scale, double([[asked]])), (-scale, None)], start=start, end=end)
+    u = torch.randn(20, 1, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) * sd + 1
+
+    def scaled(t: float) -> float:
+        return t / ((1 - t) ** 2 + (t * sd) ** 2) ** 0.5
+
+    outside, inside = mean + asked, mean + (1 + scale) * asked
+    centre = sd * (outside * (scaled(1) - scaled(end) + scaled(start)) + inside * (scaled(end) - scaled(start)))
+    exact = torch.distributions.Normal(centre, sd).log_prob(u).sum(-1)
+    found, _ = density.steered_log_prob(u, steering)
+    assert float((found - exact).abs().max()) < 1e-5
+
+
+@torch.no_grad()
+@pytest.mark.slow_cases("0.0-1.0", "0.4-0.9")
+@pytest.mark.parametrize(("start", "end"), [(0.0, 1.0), (0.03, 0.7), (0.4, 0.9)])
+def test_a_reader_on_a_part_of_the_path_has_the_density_of_a_fine_integration(start: float, end: float) -> None:
+    coarse, fine = (exact_flow(1, double([[0.3]]), double([0.8]), double([1.0]), density_steps=n) for n in (32, 96))
+    steering = Steering(PLAIN, lambda u, rows: logsigmoid(3 * u[..., 0]), start=start, end=end)
+    u = double([[-0.5], [0.2], [1.0]]).unsqueeze(1)
+    (found, _), (exact, _) = (density.steered_log_prob(u, steering) for density in (coarse, fine))
+    assert float((found - exact).abs().max()) < 1e-5
+
+
+@torch.no_grad()
 def test_negative_guidance_moves_mass_away_from_the_excluded_mode() -> None:
     """Velocities v of a mixture, and of its modes alone: v + s (v_right - v) loses the mass of the left mode."""
     density = exact_flow(1, double([[0.0]]), double([0.5]), double([1.0]), steps=16)
