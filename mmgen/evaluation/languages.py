@@ -1,5 +1,6 @@
 """Sentences in several languages: the languages of a model, complete data points, and draws of z given one language."""
 
+import math
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,9 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.text import Text
+from mmgen.posteriors import posterior_of
 from mmgen.results.number import Number
 from mmgen.training.precision import autocast
 
@@ -138,6 +141,32 @@ def log_likelihood_in_parts(
                 parts[name].append(value.double())
         yield min(1.0, (start + step) / points.size)
     return {name: torch.cat(each, 1) for name, each in parts.items()}
+
+
+def has_marginal(loaded: "TrainedModel", names: tuple[str, ...]) -> bool:
+    """Return whether log p of sentences can be estimated: whether the model has q(z | sentences), of one layer of z."""
+    return len(loaded.model.latent.layers) == 1 and loaded.model.has_posterior(names)
+
+
+def marginal_log_weights(
+    evaluation: "Evaluation", points: Batch, names: tuple[str, ...]
+) -> Generator[float, None, tuple[Tensor, DiagonalGaussian]]:
+    """Return log importance weights [K, B] in nats for log p of the sentences in ``names``, and their q(z | sentences).
+
+    The log of the mean weight is below log p, by half the relative variance of the mean weight.
+    """
+    loaded, settings = evaluation.loaded, evaluation.settings
+    q = posterior_of(loaded.model, points, names, settings.precision)
+    assert isinstance(q, DiagonalGaussian)
+    z = q.sample(torch_generator(settings.seed, "sentences", *names, device=str(loaded.device)), (settings.samples,))
+    prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
+    scored = yield from log_likelihood_in_parts(loaded, names, z, points, settings.precision)
+    return sum(scored.values(), (prior.log_prob(z) - q.log_prob(z)).double()), q
+
+
+def log_mean(log_p: Tensor) -> Tensor:
+    """Return the log of the mean over draws [B] of likelihoods or weights [K, B], on the CPU."""
+    return (log_p.logsumexp(0) - math.log(len(log_p))).cpu()
 
 
 def shuffled_rows(size: int, seed: int) -> Tensor:

@@ -47,7 +47,7 @@ class ObjectReadings:
         exchanged: Whether all objects are wholly there, but not in the described order [Q, n].
         mixed: Whether all values are there, but bound to other objects [Q, n].
         in_order: Number of properties that are right in the described order [Q, n].
-        in_other_order: Largest number of properties that are right in another order [Q, n].
+        in_other_order: Largest number of properties that are right in an order that says something else [Q, n].
         distinct: Whether the described objects differ from each other [Q].
     """
 
@@ -110,6 +110,9 @@ def read_objects(objects: Objects, queries: Queries, predicted: NDArray[np.uint8
     bound = right.all((2, 3))
     orders = [list(order) for order in permutations(range(len(objects.labels)))][1:]
     moved = np.stack([read == asked[:, None, order] for order in orders])  # [orders, Q, n, K, P]
+    is_other = np.stack(
+        [(asked[:, order] != asked).any((1, 2)) for order in orders]
+    )  # not where equal ones change places
     exchanged = moved.all((3, 4)).any(0) & ~bound
     all_values = (np.sort(read, axis=2) == np.sort(asked, axis=1)[:, None]).all((2, 3))
     distinct = (asked != asked[:, :1]).any((1, 2))
@@ -119,7 +122,7 @@ def read_objects(objects: Objects, queries: Queries, predicted: NDArray[np.uint8
         exchanged,
         all_values & ~bound & ~exchanged,
         right.sum((2, 3)),
-        moved.sum((3, 4)).max(0),
+        (moved.sum((3, 4)) * is_other[:, :, None]).max(0),
         distinct,
     )
 

@@ -157,7 +157,7 @@ class Inference(nn.Module, ABC):
             if missing:
                 raise UsageError(
                     f"the posterior given {' and '.join(inputs)} needs {missing[0]}, which the batch lacks; "
-                    "add {missing[0]} to the batch"
+                    f"add {missing[0]} to the batch"
                 )
             if not self.has_posterior(inputs):
                 raise UsageError(

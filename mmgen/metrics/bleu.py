@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
-from mmgen.core.batch import Batch
 from mmgen.core.extras import how_to_install
 from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation import needs
@@ -39,7 +38,8 @@ __all__ = ["Bleu"]
 
 _RESAMPLES = 100
 _UNMATCHED = "<?>"
-"""What a word outside the vocabulary becomes in a translation, so that it never counts as right."""
+"""What a word outside the vocabulary becomes in all that is compared with translations, so that it never counts as
+right."""
 
 
 def _missing_library(evaluation: "Evaluation") -> str:
@@ -57,8 +57,8 @@ def _unread_sentences(evaluation: "Evaluation") -> str:
 class Bleu(Metric):
     """BLEU of the likeliest sentence at the mean of the draws of z given its translation, with two references.
 
-    Words of the data are compared as they are (sacrebleu's ``tokenize=none``), rare ones as ``<unk>``, which no
-    translation gets right. The same of the source copied, and of the commonest training sentence for every source, are
+    Words of the data are compared as they are (sacrebleu's ``tokenize=none``), rare ones as ``<unk>``, which never
+    counts as right. The same of the source copied, and of the commonest training sentence for every source, are
     what a translation has to beat. Errors are by bootstrap over sentences.
     """
 
@@ -88,10 +88,10 @@ class Bleu(Metric):
         scores = []
         for place, (each, source, target) in enumerate(pairs):
             z = draws_given(loaded, each, source, points, settings.samples, settings.seed, settings.precision).mean(0)
-            right = _sentences(loaded, target, points)
+            right = _words(loaded, target, points.values[target].cpu().numpy())
             guesses = {
                 "translated": _translate(evaluation, target, z),
-                "copied": _sentences(loaded, source, points),
+                "copied": _words(loaded, source, points.values[source].cpu().numpy(), _UNMATCHED),
                 "commonest": [_commonest(evaluation, target)] * points.size,
             }
             for protocol, guessed in guesses.items():
@@ -116,10 +116,6 @@ def _translate(evaluation: "Evaluation", target: str, z: torch.Tensor) -> list[s
     return _words(loaded, target, torch.cat(sentences).cpu().numpy(), _UNMATCHED)
 
 
-def _sentences(loaded: "TrainedModel", name: str, points: Batch) -> list[str]:
-    return _words(loaded, name, points.values[name].cpu().numpy())
-
-
 def _words(loaded: "TrainedModel", name: str, codes: np.ndarray, unknown: str = TextDescription.unknown) -> list[str]:
     described = loaded.observed[name]
     assert isinstance(described, TextDescription)
@@ -130,7 +126,7 @@ def _words(loaded: "TrainedModel", name: str, codes: np.ndarray, unknown: str = 
 def _commonest(evaluation: "Evaluation", name: str) -> str:
     """Return the commonest training sentence in a language; of several the first in the alphabet."""
     codes = evaluation.dataset.read(name, evaluation.rows("train"))
-    counts = Counter(_words(evaluation.loaded, name, codes))
+    counts = Counter(_words(evaluation.loaded, name, codes, _UNMATCHED))
     return min(counts, key=lambda sentence: (-counts[sentence], sentence))
 
 

@@ -8,23 +8,22 @@ References:
     arXiv:1511.06349: a model whose divergence vanishes is a language model
 """
 
-import math
 from collections.abc import Generator
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
-from mmgen.core.batch import Batch
 from mmgen.core.progress import map_fractions
-from mmgen.core.seeding import torch_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.languages import (
     complete_points,
     count_tokens,
     explain_missing_languages,
+    has_marginal,
     languages,
-    log_likelihood_in_parts,
+    log_mean,
+    marginal_log_weights,
     per_token,
     unigram_cost,
 )
@@ -32,7 +31,6 @@ from mmgen.evaluation.proposals import mean_and_error
 from mmgen.evaluation.settings import POINTS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import ExampleValues, Metric, Score
-from mmgen.posteriors import posterior_of
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -49,9 +47,7 @@ _SUM = "the sum of the terms that training maximises; probably what WG's Table 4
 def _missing_posteriors(evaluation: "Evaluation") -> str:
     """Return a reason if the model lacks a Gaussian posterior of each language or of all together; else ""."""
     names = languages(evaluation.loaded)
-    model = evaluation.loaded.model
-    queries = [*((name,) for name in names), tuple(names)]
-    if len(model.latent.layers) == 1 and all(model.has_posterior(query) for query in queries):
+    if all(has_marginal(evaluation.loaded, query) for query in [*((name,) for name in names), tuple(names)]):
         return ""
     return "needs q(z | sentence) of each language and of all, of one layer of z; train with --objective mvae"
 
@@ -90,11 +86,9 @@ class Sentences(Metric):
         scores: list[Score] = []
         values: dict[str, dict[tuple[str, ...], Tensor]] = {"importance": {}, "bound": {}}
         for place, query in enumerate(queries):
-            q = posterior_of(evaluation.loaded.model, points, query, evaluation.settings.precision)
-            assert isinstance(q, DiagonalGaussian)
             share = 1 / len(queries)
-            log_w = yield from map_fractions(self._log_weights(evaluation, points, q, query), place * share, share)
-            values["importance"][query] = (log_w.logsumexp(0) - math.log(len(log_w))).cpu()
+            log_w, q = yield from map_fractions(marginal_log_weights(evaluation, points, query), place * share, share)
+            values["importance"][query] = log_mean(log_w)
             values["bound"][query] = log_w.mean(0).cpu()
             scores.append(self._score_kl(evaluation, q, query))
         tokens = {name: count_tokens(evaluation.loaded, points, name).cpu() for name in names}
@@ -105,17 +99,6 @@ class Sentences(Metric):
             every = torch.stack(list(by_query.values())).sum(0)
             scores += self._score_both(evaluation, tuple(names), every, protocol, tokens, unigrams, queries)
         return scores
-
-    def _log_weights(
-        self, evaluation: "Evaluation", points: Batch, q: DiagonalGaussian, query: tuple[str, ...]
-    ) -> Generator[float, None, Tensor]:
-        """Return log weights [K, B] of draws of q for log p of the languages in ``query``."""
-        loaded, settings = evaluation.loaded, evaluation.settings
-        generator = torch_generator(settings.seed, "sentences", *query, device=str(loaded.device))
-        z = q.sample(generator, (settings.samples,))
-        prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
-        scored = yield from log_likelihood_in_parts(loaded, query, z, points, settings.precision)
-        return sum(scored.values(), (prior.log_prob(z) - q.log_prob(z)).double())
 
     def _score_kl(self, evaluation: "Evaluation", q: DiagonalGaussian, query: tuple[str, ...]) -> Score:
         kl = q.kl(DiagonalGaussian.standard(*q.mean.shape, like=q.mean)).double().cpu()

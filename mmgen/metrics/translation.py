@@ -1,6 +1,5 @@
-"""Translation through z: the log-likelihood of a sentence given its translation, and given another sentence."""
+"""Translation through z: the log-likelihood of a sentence given its translation, alone, and given another sentence."""
 
-import math
 from collections.abc import Generator
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,8 +14,11 @@ from mmgen.evaluation.languages import (
     count_tokens,
     draws_given,
     explain_missing_languages,
+    has_marginal,
     languages,
     log_likelihood_in_parts,
+    log_mean,
+    marginal_log_weights,
     per_token,
     shuffled_rows,
     source_languages,
@@ -35,13 +37,17 @@ _TOKEN = "nats a token"
 
 
 class Translation(Metric):
-    r"""log p(translation | sentence) by draws of z given the sentence, beside the same with z of another sentence.
+    r"""log p(translation | sentence) by draws of z given the sentence, beside log p(translation).
 
     .. math:: \log \frac{1}{K} \sum_k p(t | z_k), \quad z_k \sim q(z | s)
 
-    for each language t and each other language s that the posterior reads. ``shuffled`` has z of the next sentence in a
-    random order, and ``gain`` is the difference, pair by pair: what the sentence says of its translation. Where it is
-    0, decoders ignore z. A density without words, such as the prior, has log p(t) by its draws.
+    for each language t and each other language s that the posterior reads. ``gain`` is log p(t | s) - log p(t), pair by
+    pair: what the sentence says of its translation, with log p(t) by as many importance samples of the model's own
+    q(z | t), as in the metric ``sentences``. Both are bounds from below, which are tight as K grows.
+
+    ``shuffled`` has z of the next sentence in a random order, and ``beside another sentence`` is log p(t | s) less it.
+    Where it is 0, decoders ignore z; it has no bound, for z of another sentence misleads, and is no information. A
+    density without words, such as the prior, has log p(t) by its own draws, which may lie far below.
     """
 
     unit = "nats"
@@ -61,18 +67,28 @@ class Translation(Metric):
         names = languages(evaluation.loaded)
         sources: list[str | None] = [*source_languages(evaluation.loaded, posterior)] or [None]
         scores: list[Score] = []
+        alone: dict[str, Tensor] = {}  # log p(t)
+        known = [name for name in names if sources != [None] and has_marginal(evaluation.loaded, (name,))]
+        share = 1 / (len(known) + 2 * len(sources))
+        for place, name in enumerate(known):
+            weights = map_fractions(marginal_log_weights(evaluation, points, (name,)), place * share, share)
+            alone[name] = log_mean((yield from weights)[0])
         for place, source in enumerate(sources):
             targets = [name for name in names if name != source]
-            share = 1 / len(sources)
-            scores += yield from map_fractions(
-                self._score_source(evaluation, posterior, source, targets, points), place * share, share
-            )
+            scored = self._score_source(evaluation, posterior, source, targets, points, alone)
+            scores += yield from map_fractions(scored, (len(known) + 2 * place) * share, 2 * share)
         return scores
 
     def _score_source(
-        self, evaluation: "Evaluation", posterior: str, source: str | None, targets: list[str], points: Batch
+        self,
+        evaluation: "Evaluation",
+        posterior: str,
+        source: str | None,
+        targets: list[str],
+        points: Batch,
+        alone: dict[str, Tensor],
     ) -> Generator[float, None, list[Score]]:
-        """Score all translations of sentences in one language."""
+        """Score all translations of sentences in one language; ``alone`` has log p(t) [B] by language."""
         loaded, settings = evaluation.loaded, evaluation.settings
         z = draws_given(loaded, posterior, source, points, settings.samples, settings.seed, settings.precision)
         true = yield from map_fractions(
@@ -86,10 +102,12 @@ class Translation(Metric):
             )
         for name in targets:
             tokens = count_tokens(loaded, points, name).cpu()
-            nats = {f"log p({name}|{source})" if source else f"log p({name})": _log_mean(true[name])}
+            nats = {f"log p({name}|{source})" if source else f"log p({name})": log_mean(true[name])}
             if source is not None:
-                nats[f"log p({name}|shuffled {source})"] = _log_mean(other[name])
-                nats[f"gain, {source} to {name}"] = _log_mean(true[name]) - _log_mean(other[name])
+                nats[f"log p({name}|shuffled {source})"] = log_mean(other[name])
+                nats[f"beside another sentence, {source} to {name}"] = log_mean(true[name]) - log_mean(other[name])
+                if name in alone:
+                    nats[f"gain, {source} to {name}"] = log_mean(true[name]) - alone[name]
             for quantity, values in nats.items():
                 scores += self._score_both(evaluation, posterior, quantity, values, tokens)
         return scores
@@ -111,8 +129,3 @@ class Translation(Metric):
                 protocol="predictive", unit=_TOKEN, details=details,
             ),
         ]  # fmt: skip
-
-
-def _log_mean(log_p: Tensor) -> Tensor:
-    """Return the log of the mean over draws [B] of likelihoods [K, B]."""
-    return (log_p.logsumexp(0) - math.log(len(log_p))).cpu()

@@ -74,7 +74,7 @@ def test_encodings_are_gaussians_over_all_layers(name: str) -> None:
     unknown = ("text",)
     assert not model.has_posterior(unknown)
     with pytest.raises(
-        UsageError, match=r"no inference network|needs text, which the batch lacks|has no q\(z \| text\)"
+        UsageError, match=r"no inference network|needs text, which the batch lacks; add text to|has no q\(z \| text\)"
     ):
         model.posterior(batch, unknown)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
@@ -22,7 +23,8 @@ from mmgen.evaluation.languages import (
     source_languages,
     unigram_cost,
 )
-from mmgen.metrics import Score, evaluate
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.metrics import Score, evaluate, get
 from mmgen.metrics.bleu import _bleu
 from mmgen.testing.metrics import small_evaluation, small_translation_evaluation
 
@@ -95,14 +97,46 @@ def test_a_vanished_divergence_is_said(scores: dict[tuple[str, str, str, str], S
 
 def test_translations_are_scored_from_each_language(scores: dict[tuple[str, str, str, str], Score]) -> None:
     for source, target in itertools.permutations(("one", "other")):
-        true, other, gain = (
+        true, other, beside = (
             scores[quantity, "own", "predictive", "nats"]
             for quantity in (
-                f"log p({target}|{source})", f"log p({target}|shuffled {source})", f"gain, {source} to {target}"
+                f"log p({target}|{source})", f"log p({target}|shuffled {source})",
+                f"beside another sentence, {source} to {target}",
             )
         )  # fmt: skip
-        assert gain.value == pytest.approx(true.value - other.value)
+        assert beside.value == pytest.approx(true.value - other.value)
     assert ("log p(one)", "prior", "predictive", "nats") in scores
+
+
+def test_the_gain_is_what_the_sentence_says_of_its_translation(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With sentences that are numbers y ~ N(z, sd^2) of z ~ N(0, 1), log p(t | s) - log p(t) has a closed form."""
+    model, points, sd = evaluation.loaded.model, complete_points(evaluation), 0.3
+    normal = torch.distributions.Normal
+
+    def number(name: str, batch: Batch) -> Tensor:
+        return batch.values[name][:, 0] / 2 - 1.0
+
+    def posterior(batch: Batch, names: tuple[str, ...]) -> DiagonalGaussian:
+        mean = number(names[0], batch) / (1 + sd**2)
+        log_sd = torch.full_like(mean, math.log(sd / (1 + sd**2) ** 0.5))
+        return DiagonalGaussian(torch.stack([mean, 0 * mean], -1), torch.stack([log_sd, 0 * mean], -1))
+
+    monkeypatch.setattr(
+        model, "log_likelihood", lambda name, z, batch: normal(z[..., 0], sd).log_prob(number(name, batch))
+    )
+    monkeypatch.setattr(model, "posterior", posterior)
+    asked = Evaluation(evaluation.loaded, evaluation.dataset, None, ("own",), evaluation.settings)
+    found = {score.quantity: score for score in evaluate(asked, ["translation"]).run()}
+    for source, target in itertools.permutations(("one", "other")):
+        wider = (sd**2 / (1 + sd**2) + sd**2) ** 0.5
+        given = normal(number(source, points) / (1 + sd**2), wider).log_prob(number(target, points))
+        gain = given - normal(0.0, (1 + sd**2) ** 0.5).log_prob(number(target, points))
+        score = found[f"gain, {source} to {target}"]
+        assert score.value == pytest.approx(float(gain.mean()), abs=0.15) and abs(score.value) > 0.3
+        assert score.points is not None
+        torch.testing.assert_close(torch.tensor(score.points.values), gain, atol=0.8, rtol=0)
 
 
 def test_shuffling_gives_every_sentence_another_one() -> None:
@@ -135,6 +169,18 @@ def test_models_of_pictures_are_refused(tmp_path: Path) -> None:
     asked = small_evaluation(tmp_path / "pictures")
     with pytest.raises(UsageError, match="sentences needs a model of sentences in two or more languages"):
         evaluate(asked, ["sentences"])
+
+
+def test_a_rare_word_counts_as_right_nowhere(evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a copied source and in the commonest sentence no more than in a translation."""
+    pytest.importorskip("sacrebleu")
+    for text in evaluation.loaded.observed.values():
+        monkeypatch.setattr(type(text), "words", lambda self, row: "<unk> cat sat on a mat")
+    found = run_generator(get("bleu")()(evaluation, "own"))
+    assert {score.protocol for score in found} == {"translated", "copied", "commonest"}
+    assert max(score.value for score in found) == pytest.approx(
+        _bleu(["<?> cat sat on a mat"] * 4, ["<unk> cat sat on a mat"] * 4, 0)[0]
+    )
 
 
 def test_bleu_of_the_truth_is_100_and_of_nothing_0() -> None:

@@ -122,6 +122,14 @@ def test_three_objects_are_compared_in_all_orders() -> None:
     assert found.mixed.tolist() == [[False, False, True, False]]
 
 
+def test_equal_objects_that_change_places_are_no_other_order() -> None:
+    objects = Objects(("1", "2", "3"), ("a", "b"), np.arange(6).reshape(3, 2))
+    queries = Queries(np.array([[0, 0, 0, 0, 1, 1]], np.uint8), np.ones(1), 0)
+    found = read_objects(objects, queries, np.array([[[0, 0, 0, 0, 1, 1], [1, 1, 0, 0, 0, 0]]], np.uint8))
+    assert (found.distinct.tolist(), found.in_order.tolist()) == ([True], [[6, 2]])
+    assert found.in_other_order.tolist() == [[2, 6]]
+
+
 @pytest.mark.parametrize(
     ("names", "values", "labels", "properties"),
     [
