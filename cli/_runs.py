@@ -94,12 +94,11 @@ def run_stage(
     Raises:
         Interrupted: The stage is no longer needed.
         MmgenError: The command failed, or did not make its file.
-        UsageError: The file would lie outside the folder.
+        UsageError: A file of the stage would lie outside the folder.
     """
     from mmgen.experiments import find_state, matches_record, record_command
 
-    if leads_out_of_folder((folder / stage.makes).parent, folder):
-        raise UsageError(f"{stage.makes} is behind a link that leads out of {folder}; remove the link, or use --output")
+    _refuse_links_out(stage, folder)
     with hold_lock(folder / stage.makes, is_needed) as lock:
         started = time.monotonic()
         state = find_state(stage, folder, earlier_files)
@@ -119,6 +118,13 @@ def run_stage(
             )
         record_command(stage, folder)
         return StageRun(time.monotonic() - started, socket.gethostname())
+
+
+def _refuse_links_out(stage: Stage, folder: Path) -> None:
+    """Refuse files of a stage behind a link that leads out of the folder: it may write beside all it names but data."""
+    for file in [stage.makes] if stage.is_data else [stage.makes, *stage.possible_inputs]:
+        if not Path(file).is_absolute() and leads_out_of_folder((folder / file).parent, folder):
+            raise UsageError(f"{file} is behind a link that leads out of {folder}; remove the link, or use --output")
 
 
 def stage_state(stage: Stage, folder: Path, earlier_files: list[str]) -> str:

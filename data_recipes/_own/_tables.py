@@ -251,7 +251,7 @@ def _tabulate_records(
 def _read_coco(data: bytes, where: str) -> tuple[list[str], Rows]:
     """Read COCO's captions: images with id and file_name, annotations with image_id and caption."""
     try:
-        value = parse_json(decode_text(data), keep_out_of_bounds=True)
+        value = parse_json(decode_text(data), keep_out_of_bounds=True, most=MOST_BYTES)
         files = {image["id"]: image["file_name"] for image in value["images"]}
         if len(files) < len(value["images"]):
             raise DataError(f"{where} has two images of one id; give each its own")

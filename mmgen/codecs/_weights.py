@@ -1,21 +1,24 @@
 """Reading of pretrained autoencoders from a folder: settings, tensors and licence, all bounded and nothing executed."""
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mmgen.artifacts.containers import read_tensor_table
+from mmgen.artifacts.containers import Tensor, read_tensor_table
 from mmgen.codecs._base import Codec
 from mmgen.codecs._kl import KLAutoencoder
 from mmgen.codecs._tiny import TinyAutoencoder
 from mmgen.core.errors import ArtifactError, SettingsError, reason_of
+from mmgen.core.memory import bounded_networks
 from mmgen.core.parsing import MalformedError, parse_json, printable, read_beginning, read_text
 from mmgen.settings.config import validate
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 
@@ -49,6 +52,14 @@ _OLD_NAME = re.compile(rf"(attentions\.0\.)({'|'.join(_OLD_NAMES)})\.")
 _LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "LICENCE.txt", "COPYING")
 
 
+class Place(NamedTuple):
+    """Where a tensor of the networks lies: its file, its name there, and its entry in the file's table."""
+
+    path: Path
+    name: str
+    tensor: Tensor
+
+
 @dataclass(frozen=True)
 class Pretrained:
     """A pretrained autoencoder as its files describe it.
@@ -56,14 +67,14 @@ class Pretrained:
     Attributes:
         name: Name of its folder.
         codec: Settings of the networks.
-        places: For each tensor of the networks, its file and its name there.
+        places: The place of each tensor of the networks.
         digest: SHA-256 of the tensors' files, in hex.
         licence: The licence that the folder names; "" if it names none.
     """
 
     name: str
     codec: Codec
-    places: Mapping[str, tuple[Path, str]]
+    places: Mapping[str, Place]
     digest: str
     licence: str
 
@@ -76,45 +87,50 @@ class Pretrained:
         import torch
         from safetensors import SafetensorError, safe_open
 
-        networks = {f"encoder.{name}": each for name, each in encoder.state_dict().items()}
-        networks |= {f"decoder.{name}": each for name, each in decoder.state_dict().items()}
-        self._check_shapes({place: list(each.shape) for place, each in networks.items()})
-        for path in dict.fromkeys(path for path, _ in self.places.values()):
+        networks = self.match(encoder, decoder)
+        for path in dict.fromkeys(place.path for place in self.places.values()):
             try:
                 with safe_open(path, "pt") as file, torch.no_grad():
-                    for place, (_, name) in self.places.items():
-                        if self.places[place][0] == path:
-                            tensor = file.get_tensor(name)
+                    for key, place in self.places.items():
+                        if place.path == path:
+                            tensor = file.get_tensor(place.name)
                             if not tensor.isfinite().all():
                                 raise ArtifactError(
-                                    f"{path} has NaN or infinite numbers in its tensor '{printable(name, 80)}', "
+                                    f"{path} has NaN or infinite numbers in its tensor '{printable(place.name, 80)}', "
                                     "expected finite ones; copy the file again"
                                 )
-                            networks[place].copy_(tensor.reshape(networks[place].shape))
+                            networks[key].copy_(tensor.reshape(networks[key].shape))
             except (SafetensorError, OSError, ValueError, RuntimeError, MemoryError) as error:
                 raise ArtifactError(
                     f"cannot read {path}: its tensors are damaged ({printable(str(error), 160)}); copy the file again"
                 ) from None
 
-    def _check_shapes(self, expected: Mapping[str, list[int]]) -> None:
-        """Refuse files whose tensors are not those of the networks, before any is read."""
-        tables = {path: read_tensor_table(path).tensors for path, _ in self.places.values()}
-        missing = next((place for place in expected if place not in self.places), None)
-        if missing is not None:
-            raise ArtifactError(
-                f"{self.name} lacks the tensor {missing.partition('.')[2]} of its {missing.partition('.')[0]}, "
-                f"expected all {len(expected)} of codec {self.codec.name}; copy the folder again"
-            )
-        for place, (path, name) in self.places.items():
-            tensor = tables[path][name]
-            shape = [*tensor.shape]
-            if "attentions" in place and shape[2:] == [1, 1]:  # convolutions of 1x1 in older files
-                shape = shape[:2]
-            if shape != expected.get(place) or tensor.type_name not in _FLOATS:
+    def match(self, encoder: "nn.Module", decoder: "nn.Module") -> "dict[str, torch.Tensor]":
+        """Return the tensors of the networks by key; refuse files whose tensors are not those, before any is read."""
+        networks = {f"encoder.{name}": each for name, each in encoder.state_dict().items()}
+        networks |= {f"decoder.{name}": each for name, each in decoder.state_dict().items()}
+        for key, (path, name, tensor) in self.places.items():
+            if key not in networks:
                 raise ArtifactError(
-                    f"{path} has a tensor '{printable(name, 80)}' of {shape} {tensor.type_name}, expected "
-                    f"{expected.get(place, 'none of that name')} as its settings say; copy the folder again"
+                    f"{path} has a tensor '{printable(name, 80)}', which codec {self.codec.name} of these settings "
+                    "has not; convert the weights with the library diffusers, whose names of tensors are read"
                 )
+            shape, expected = [*tensor.shape], [*networks[key].shape]
+            if "attentions" in key and shape[2:] == [1, 1]:  # convolutions of 1x1 in older files
+                shape = shape[:2]
+            if shape != expected or tensor.type_name not in _FLOATS:
+                raise ArtifactError(
+                    f"{path} has a tensor '{printable(name, 80)}' of {shape} {tensor.type_name}, expected {expected} "
+                    f"as its settings say, of {', '.join(_FLOATS)}; save it so, or copy the folder again"
+                )
+        missing = next((key for key in networks if key not in self.places), None)
+        if missing is not None:
+            half, _, _, name = missing.split(".", 3)
+            raise ArtifactError(
+                f"the autoencoder {self.name} lacks the tensor {name} of its {half}, expected all {len(networks)} of "
+                f"codec {self.codec.name}; copy its folder again"
+            )
+        return networks
 
 
 def read_pretrained(path: Path) -> Pretrained:
@@ -135,8 +151,16 @@ def read_pretrained(path: Path) -> Pretrained:
         if file not in files:
             raise SettingsError(f"model.weights got {path}, {_describe_lack(path)}; {_ADVICE}")
         codec = _read_config(path / _CONFIG)
-        places = {_place_of(codec, name): (file, name) for name in read_tensor_table(file).tensors}
-        return Pretrained(path.resolve().name, codec, places, _digest([file]), _read_licence(path))
+        table = read_tensor_table(file).tensors
+        first = f"{next(iter(table), '').partition('.')[0]}."
+        wrapped = first not in ("encoder.", "decoder.") and all(
+            name.startswith(first) for name in table
+        )  # in "module."
+        prefix = first if wrapped else ""
+        places = {
+            _place_of(codec, name.removeprefix(prefix)): Place(file, name, tensor) for name, tensor in table.items()
+        }
+        return _describe(path, codec, places)
     halves = [[each for each in files if each.stem.endswith(end)] for end in ("encoder", "decoder")]
     if [len(half) for half in halves] != [1, 1]:
         raise SettingsError(f"model.weights got {path}, {_describe_lack(path)}; {_ADVICE}")
@@ -147,7 +171,9 @@ def _describe_lack(path: Path) -> str:
     """Describe why a folder has no weights that can be read."""
     if pickled := sorted(each.name for each in path.iterdir() if each.suffix in _PICKLED):
         return f"whose {pickled[0]} is a pickle, which can hold code and is never opened"
-    return "which holds no weights of one autoencoder"
+    files = sorted(each.name for each in path.iterdir() if each.suffix == ".safetensors")
+    several = f" in one file, but {len(files)}, such as {printable(files[0], 80)}" if len(files) > 1 else ""
+    return f"which holds no weights of one autoencoder{several}"
 
 
 def _digest(files: list[Path]) -> str:
@@ -229,7 +255,7 @@ def _read_halves(path: Path, encoder: Path, decoder: Path) -> Pretrained:
         for name, tensor in read_tensor_table(file).tensors.items():
             number, _, rest = name.partition(".")
             place = f"{int(number) - first}.{rest}" if number.isdecimal() and len(number) < 4 else name
-            places[_place_in_tiny(half, place)] = (file, name)
+            places[_place_in_tiny(half, place)] = Place(file, name, tensor)
             shapes[half, place] = tensor.shape
     latent, width = shapes.get(("decoder", "0.weight"), ()), shapes.get(("encoder", "0.weight"), ())
     if len(latent) != 4 or len(width) != 4:
@@ -241,4 +267,18 @@ def _read_halves(path: Path, encoder: Path, decoder: Path) -> Pretrained:
         "pooled": any(".pool." in place for _, place in shapes),
     }
     codec = validate(TinyAutoencoder, values, str(path))
-    return Pretrained(path.resolve().name, codec, places, _digest([encoder, decoder]), _read_licence(path))
+    return _describe(path, codec, places)
+
+
+def _describe(path: Path, codec: Codec, places: Mapping[str, Place]) -> Pretrained:
+    """Return the description of a folder whose tensors are those of its settings, before networks take memory."""
+    import torch
+
+    files = [*dict.fromkeys(place.path for place in places.values())]
+    pretrained = Pretrained(path.resolve().name, codec, places, _digest(files), _read_licence(path))
+    numbers = sum(math.prod(place.tensor.shape) for place in places.values())
+    bounded = bounded_networks(numbers, f"model.weights got {path}, whose", "; copy the folder again")
+    with bounded, torch.device("meta"):
+        networks = codec.build(3)
+    pretrained.match(*networks)
+    return pretrained

@@ -2,11 +2,15 @@
 
 import os
 import resource
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
+from typing import Any
 
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import SettingsError, UsageError
 
+_SPARE, _PART = 2**22, 500  # numbers beyond those of a file; what a layer or a tensor counts beside its own
 # What the kernel grants a container, in version 2 and 1. What is taken of it includes files that the kernel drops when
 # asked to: only the limit itself is certain.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -70,3 +74,45 @@ def check_memory(needed: float, work: str, advice: str) -> None:
             f"{work} would take at least {format_bytes(needed)} of memory, but {format_bytes(available)} are free; "
             f"{advice}"
         )
+
+
+@contextmanager
+def bounded_networks(numbers: int, whose: str = "its", advice: str = "") -> Iterator[None]:
+    """Refuse networks that are built within this block for a file and are far larger than what it holds.
+
+    A layer is looked at when it is made, before its memory is touched. Settings of a stranger's file of some kilobytes
+    could otherwise describe networks that fill the machine, before shapes are compared.
+
+    Args:
+        numbers: Numbers in the tensors of the file; networks may have twice as many and some more.
+        whose: Beginning of the error's sentence.
+        advice: Its end.
+
+    Raises:
+        SettingsError: The networks are larger.
+    """
+    from torch import Tensor
+    from torch.nn.modules import module
+    from torch.nn.parameter import is_lazy
+
+    thread, left = get_ident(), 2 * numbers + _SPARE
+
+    def count(_: Any, name: str, made: Any) -> None:
+        nonlocal left
+        if get_ident() == thread and made is not None and not is_lazy(made):
+            left -= _PART + (made.numel() if isinstance(made, Tensor) else 0)
+            if left < 0:
+                raise SettingsError(
+                    f"{whose} settings describe networks of far more than the {numbers:,} numbers it holds{advice}"
+                )
+
+    hooks = (
+        module.register_module_parameter_registration_hook(count),
+        module.register_module_buffer_registration_hook(count),
+        module.register_module_module_registration_hook(count),
+    )
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -145,13 +145,14 @@ def _keep_out_of_bounds(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return parse
 
 
-def parse_json(text: str | bytes, keep_out_of_bounds: bool = False) -> Any:
+def parse_json(text: str | bytes, keep_out_of_bounds: bool = False, most: int = MAX_TEXT_BYTES) -> Any:
     """Parse JSON text; refuse deep nesting, huge numbers, duplicate keys and NaN.
 
     Args:
         text: The text.
         keep_out_of_bounds: Return an :class:`OutOfBounds` for each number beyond the bounds and each inner table with
             a key twice, which may stand in columns that are not used; and NaN for NaN.
+        most: Bytes, or letters, that the text may have; by default those of a header or a line.
 
     Raises:
         MalformedError: It is no JSON, too large, nested too deep, has a key twice, or holds a number that is not finite
@@ -164,8 +165,8 @@ def parse_json(text: str | bytes, keep_out_of_bounds: bool = False) -> Any:
         Traceback (most recent call last):
         mmgen.core.parsing.MalformedError: 1e999 is not a finite number
     """
-    if len(text) > MAX_TEXT_BYTES:
-        raise MalformedError(f"it has {len(text):,} bytes, expected at most {MAX_TEXT_BYTES:,}")
+    if len(text) > most:
+        raise MalformedError(f"it has {len(text):,} bytes, expected at most {most:,}")
     hooks: dict[str, Any] = {
         "parse_constant": _refuse_constant, "parse_int": _parse_integer, "parse_float": _parse_number,
         "object_pairs_hook": _parse_object,

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from itertools import groupby, product
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator
 
 from mmgen.commands import stage_names
 from mmgen.core.errors import SettingsError, clip, format_unknown_name
@@ -25,6 +25,7 @@ _USUAL = ("cpu", "paper")
 """Scales that most lists have: one may be named in a list without it."""
 _MOST_AXES = 4
 _MOST_LETTERS = 20_000
+_MOST_FILLED = 2_000_000  # letters, of all that is filled in
 _NAME = re.compile(r"\{([a-z_]\w*)\}", re.ASCII)
 _OF_STAGE = ("why", "command", "makes", "of", "once", "alone")
 """Keys of a stage that are no settings of its command."""
@@ -103,6 +104,7 @@ class _File(Settings):
     table: list[_Table] = Field(default_factory=list)
     scale: dict[str, _Scale]
     stage: list[_RowTemplate]
+    _filled: int = PrivateAttr(0)
 
     @field_validator("each")
     @classmethod
@@ -115,11 +117,61 @@ class _File(Settings):
             together = list(group)
             for row in self._rows_of_axes(axes, size):
                 for own in filter(None, (part.values(size) for part in together)):
-                    local = _merge_names(names, row)
+                    local = self.merge_names(names, row)
                     common = local.get(str(own.get("command")), {})  # settings of all stages of this command
-                    yield merge(
-                        _replace_names(common, local) if isinstance(common, Mapping) else {}, _replace_names(own, local)
-                    )
+                    yield merge(self.fill(common, local) if isinstance(common, Mapping) else {}, self.fill(own, local))
+
+    def fill(self, value: Any, names: _Values) -> Any:
+        """Replace {names} in nested values; text that is one name alone becomes that name's value."""
+        if isinstance(value, Mapping):
+            return {key: self.fill(inner, names) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.fill(inner, names) for inner in value]
+        self._count(value)
+        if not isinstance(value, str):
+            return value
+        for name in _NAME.findall(value):
+            if name not in names:
+                raise SettingsError(
+                    f"{clip(repr(value), 120)} uses {{{name}}}, expected a name that [let] or a row defines; define it"
+                )
+            self._count(names[name])
+        if alone := _NAME.fullmatch(value):
+            return names[alone[1]]
+        filled = _NAME.sub(lambda found: str(names[found[1]]), value)
+        if len(filled) > _MOST_LETTERS:
+            raise SettingsError(
+                f"{clip(repr(value), 120)} has more than {_MOST_LETTERS:,} letters when it is filled in"
+            )
+        return filled
+
+    def merge_names(self, names: _Values, new_names: _Values) -> _Values:
+        """Return ``names`` updated by ``new_names``, whose texts may use earlier names in braces."""
+        result = dict(names)
+        for name, value in new_names.items():
+            before = result.get(name)
+            if not isinstance(value, Mapping):
+                result[name] = self.fill(value, names)
+            else:
+                result[name] = merge(before, value) if isinstance(before, Mapping) else value
+        return result
+
+    def _count(self, value: Any) -> None:
+        """Count the letters and values of what is filled in; lists of lists of a few lines could be without end."""
+        left, filled = [value], self._filled
+        while left and filled <= _MOST_FILLED:
+            one = left.pop()
+            filled += 1 + (len(one) if isinstance(one, str) else 0)
+            if isinstance(one, Mapping):
+                left += [*one, *one.values()]
+            elif isinstance(one, list | tuple):
+                left += one
+        self._filled = filled
+        if filled > _MOST_FILLED:
+            raise SettingsError(
+                f"got lists and names in braces of more than {_MOST_FILLED:,} letters when they are filled in; write "
+                "fewer"
+            )
 
     def _rows_of_axes(self, axes: tuple[str, ...], size: str | None) -> list[_Values]:
         """Return all combinations of the entries of several axes, the last axis changing fastest."""
@@ -143,13 +195,11 @@ def expand_rows(values: Mapping[str, Any]) -> _Values:
     file = validate(_File, values)
     _check_scales(file)
     _check_tables(file, repr(values))
-    plan: _Values = _replace_names(file.model_dump(include={"title", "source", "dataset", "usual"}), file.let)
+    plan: _Values = file.fill(file.model_dump(include={"title", "source", "dataset", "usual"}), file.let)
     plan["table"] = [
-        _replace_names(table.model_extra, file.let)
+        file.fill(table.model_extra, file.let)
         | {
-            "column": [
-                _replace_names(table.every, file.let) | column for column in file.rows(table.column, file.let, None)
-            ],
+            "column": [file.fill(table.every, file.let) | column for column in file.rows(table.column, file.let, None)],
             "row": list(file.rows(table.row, file.let, None)),
         }
         for table in file.table
@@ -178,7 +228,7 @@ def _check_tables(file: _File, text: str) -> None:
 
 def _expand_scale(file: _File, size: str, scale: _Scale) -> _Values:
     """Return the values of a scale, with one stage for each row of its axes."""
-    names = _merge_names(file.let, scale.let)
+    names = file.merge_names(file.let, scale.let)
     stages: list[_Values] = []
     for stage in file.rows(file.stage, names, size):
         made = [str(one.get("makes")) for one in stages]
@@ -186,42 +236,10 @@ def _expand_scale(file: _File, size: str, scale: _Scale) -> _Values:
         if isinstance(settings.get("files"), list):
             settings["files"] = [file for one in settings["files"] for file in _match_files(str(one), made)]
         stages.append({key: stage[key] for key in _OF_STAGE if key in stage} | {"settings": settings})
-    filled: _Values = _replace_names(scale.model_dump(exclude={"let"}), names)
+    filled: _Values = file.fill(scale.model_dump(exclude={"let"}), names)
     return filled | {"stage": stages}
-
-
-def _merge_names(names: _Values, new_names: _Values) -> _Values:
-    """Return ``names`` updated by ``new_names``, whose texts may use earlier names in braces."""
-    result = dict(names)
-    for name, value in new_names.items():
-        before = result.get(name)
-        if not isinstance(value, Mapping):
-            result[name] = _replace_names(value, names)
-        else:
-            result[name] = merge(before, value) if isinstance(before, Mapping) else value
-    return result
 
 
 def _match_files(file: str, files: list[str]) -> list[str]:
     """Return the files of earlier stages that match a pattern with an asterisk."""
     return [one for one in files if fnmatchcase(one, file)] if "*" in file else [file]
-
-
-def _replace_names(value: Any, names: _Values) -> Any:
-    """Replace {names} in nested values; text that is one name alone becomes that name's value."""
-    if isinstance(value, Mapping):
-        return {key: _replace_names(inner, names) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace_names(inner, names) for inner in value]
-    if not isinstance(value, str):
-        return value
-    if unknown := next((name for name in _NAME.findall(value) if name not in names), None):
-        raise SettingsError(
-            f"{clip(repr(value), 120)} uses {{{unknown}}}, expected a name that [let] or a row defines; define it"
-        )
-    if alone := _NAME.fullmatch(value):
-        return names[alone[1]]
-    filled = _NAME.sub(lambda found: str(names[found[1]]), value)
-    if len(filled) > _MOST_LETTERS:
-        raise SettingsError(f"{clip(repr(value), 120)} has more than {_MOST_LETTERS:,} letters when it is filled in")
-    return filled

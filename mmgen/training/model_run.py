@@ -1,8 +1,10 @@
 """Training of models from dataset files, their settings, and loading of trained models."""
 
 import json
+import math
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ from torch import Tensor
 import mmgen.models
 import mmgen.objectives
 from mmgen.artifacts import Dataset, Header, read_header
+from mmgen.artifacts.containers import read_tensor_table
 from mmgen.core.errors import SettingsError, UsageError
+from mmgen.core.memory import bounded_networks
 from mmgen.core.progress import Work
 from mmgen.modalities import Description
 from mmgen.modalities.image import ImageDescription
@@ -242,7 +246,8 @@ def train_model(
     def build(device: torch.device) -> TaskParts:
         objective, split = settings.build_objective(), settings.data.split
         used = objective.demands.modalities
-        model = build_model(settings.model, objective.demands, settings.data)
+        with _bounded_by(start) if start is not None else nullcontext():
+            model = build_model(settings.model, objective.demands, settings.data)
         with Dataset.open(dataset_path) as dataset:
             rows, validation = (DatasetRows.open_split(dataset, split, part, device, used) for part in ("train", "val"))
             run_settings = {"dataset": dataset.header.content_id}
@@ -277,6 +282,12 @@ def train_model(
         command=command,
     )
     return run_stage(stage, out, resume)
+
+
+def _bounded_by(start: Path) -> AbstractContextManager[None]:
+    """Return a block in which no networks are built that are far larger than those of the model at ``start``."""
+    shapes = [tensor.shape for tensor in read_tensor_table(start).tensors.values()]
+    return bounded_networks(sum(map(math.prod, shapes)), f"--from got {start}, whose", "; name another model")
 
 
 def check_data(dataset: Dataset, path: Path, *described: Description | None) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mmgen.artifacts import KINDS, Header, check_output, parent_record, read_checkpoint, write_checkpoint
 from mmgen.core.errors import ArtifactError, MmgenError
+from mmgen.core.memory import bounded_networks
 from mmgen.core.parsing import printable
 from mmgen.core.progress import Work
 from mmgen.core.seeding import stream_key
@@ -158,7 +159,8 @@ def load_trained(
     """
     header, tensors = read_checkpoint(path, kind)
     try:
-        settings, module = build(header, tensors)
+        with bounded_networks(sum(each.numel() for each in tensors.values())):
+            settings, module = build(header, tensors)
         module.load_state_dict(tensors)
     except (MmgenError, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = printable((str(error) or type(error).__name__).splitlines()[0], 500)

@@ -1,12 +1,18 @@
 """``mmgen.load`` on what is no model: one sentence, never a traceback of somebody else's."""
 
+import resource
+
 import pytest
 import torch
 
 import mmgen
-from mmgen.artifacts import FORMAT_VERSION, read_checkpoint, write_checkpoint
+from mmgen.artifacts import FORMAT_VERSION, Dataset, read_checkpoint, write_checkpoint
 from mmgen.core.errors import ArtifactError
+from mmgen.modalities.image import ImageDescription
 from mmgen.posteriors import load_aggregate
+from mmgen.settings.config import merge
+from mmgen.sharpening import load_sharpener
+from mmgen.training.model_run import complete_settings, load_model
 from tests.artifacts.remake_golden import GOLDEN
 
 
@@ -75,3 +81,37 @@ def test_shapes_of_z_that_a_fit_cannot_have(tmp_path, shapes):
     write_checkpoint(path, kind="aggregate", tensors=tensors, settings=header.settings, seed=0, facts=facts)
     with pytest.raises(ArtifactError, match="settings or tensors that do not fit"):
         load_aggregate(path)
+
+
+def _with_settings(kind, path, change):
+    """A small file of a kind with other settings than its tensors; those of golden files where they build networks."""
+    header, tensors = read_checkpoint(GOLDEN / f"{kind}-v{FORMAT_VERSION}.safetensors")
+    settings, facts = header.settings, header.facts
+    if kind in ("model", "sharpener"):
+        with Dataset.open(GOLDEN / f"dataset-v{FORMAT_VERSION}.h5") as dataset:
+            settings = complete_settings({}, dataset).model_dump(mode="json")
+        image = ImageDescription(shape=(3, 16, 16), layout="bytes").model_dump(mode="json")
+        if kind == "sharpener":
+            settings = {"data": {"modalities": {"image": image}}}
+    write_checkpoint(path, kind=kind, tensors=tensors, settings=merge(settings, change), seed=0, facts=facts)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("model", {"model": {"image_network": {"name": "mlp", "hidden": [20_000] * 125}}}),  # 200 GB
+        ("model", {"model": {"image_network": {"name": "mlp", "hidden": [2] * 5000}}}),
+        ("aggregate", {"aggregate": {"family": {"hidden": [20_000, 20_000]}}}),
+        ("aggregate", {"aggregate": {"family": {"steps": 10**6}}}),
+        ("sharpener", {"sharpener": {"blocks": 10**5, "width": 4}}),
+        ("sharpener", {"sharpener": {"width": 10**6}}),
+    ],
+)
+def test_settings_of_networks_that_would_fill_the_machine(kind, change, tmp_path):
+    """A file of a kilobyte may describe 200 GB; it is refused before they are built."""
+    path = _with_settings(kind, tmp_path / "huge.safetensors", change)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ArtifactError, match=r"its settings describe networks of far more than the [\d,]+ numbers"):
+        {"model": load_model, "aggregate": load_aggregate, "sharpener": load_sharpener}[kind](path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000, "kilobytes"

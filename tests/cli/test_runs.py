@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from mmgen.cli import _runs, _stages as _locks
-from mmgen.core.errors import ArtifactError, Interrupted, MmgenError
+from mmgen.core.errors import ArtifactError, Interrupted, MmgenError, UsageError
+from mmgen.experiments import Stage
 from mmgen.experiments._states import record_command
 from tests.experiments.files import stage as stage_of
 from tests.program import within
@@ -175,14 +176,39 @@ def test_three_seeds_of_two_objectives_on_a_cluster_that_is_killed(tmp_path: Pat
     assert rows[0][-2:] == ["3", "seeds"]
 
 
-def test_no_stage_writes_behind_a_link_that_leads_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "makes", "settings"),
+    [
+        ("report", "sub/a.html", {}),
+        ("fit-aggregate", "a.safetensors", {"model": "m.safetensors", "latents": "sub/evil.h5"}),
+        ("fit-aggregate", "a.safetensors", {"model": "sub/m.safetensors"}),  # latents and the base lie beside the model
+        ("fit-aggregate", "a.safetensors", {"model": "m.safetensors", "from": "sub/../sub/base.safetensors"}),
+        ("plot", "a.png", {"figure": "curves", "files": ["b.safetensors", "sub/m.safetensors"]}),
+    ],
+)
+def test_no_stage_writes_behind_a_link_that_leads_out(
+    command: str, makes: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """It may write beside each file that it names."""
     (tmp_path / "else").mkdir()
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "sub").symlink_to(tmp_path / "else")
-    stage = stage_of("report", "sub/a.html")
-    with pytest.raises(MmgenError, match=r"sub/a.html is behind a link that leads out of .*here; remove the link"):
+    stage = Stage(why="w", command=command, makes=makes, settings=settings)
+    with pytest.raises(UsageError, match=r"sub/.* is behind a link that leads out of .*here; remove the link"):
         _runs.run_stage(stage, tmp_path / "here", [])
     assert not list((tmp_path / "else").iterdir())
+
+
+def test_data_may_be_read_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a table of translations says: the folder of sentences, or a link to it, lies in that of the results."""
+    (tmp_path / "else").mkdir()
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "multi30k").symlink_to(tmp_path / "else")
+    monkeypatch.setattr(_runs, "run_command", lambda *_, **__: (tmp_path / "here" / "d.h5").write_text("made"))
+    monkeypatch.setattr("mmgen.experiments.record_command", lambda *_: None)
+    settings = {"recipe": "parallel-text", "train": "multi30k/train", "val": "multi30k/val", "languages": "en,de"}
+    stage = Stage(why="w", command="make-data", makes="d.h5", settings=settings)
+    assert _runs.run_stage(stage, tmp_path / "here", []).seconds is not None
 
 
 def test_locks_and_notes_in_place_of_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Reading of pretrained autoencoders: folders of every kind, equality with the library, and hostile ones."""
 
 import json
+import shutil
 import struct
 from pathlib import Path
 
@@ -77,6 +78,14 @@ def test_old_names_of_attention_are_understood(kl: Path) -> None:
     assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
 
 
+@pytest.mark.parametrize("prefix", ["module", "_orig_mod"])
+def test_a_name_before_all_names_is_left_out(prefix: str, tiny: Path) -> None:
+    """As of networks that were compiled, or trained on several devices."""
+    before = loaded(tiny)[0](pictures())
+    save_file({f"{prefix}.{name}": tensor for name, tensor in load_file(tiny / WEIGHTS).items()}, tiny / WEIGHTS)
+    torch.testing.assert_close(loaded(tiny)[0](pictures()), before, rtol=0, atol=0)
+
+
 def test_half_precision_and_another_file_name(tiny: Path) -> None:
     tensors = {name: tensor.half() for name, tensor in load_file(tiny / WEIGHTS).items()}
     (tiny / WEIGHTS).unlink()
@@ -149,6 +158,17 @@ def _hostile(folder: Path, case: str) -> None:
         save_file(tensors | {"encoder.hook.weight": torch.zeros(1)}, weights)
     elif case == "no tensor":
         save_file({}, weights)
+    elif case == "many tensors":
+        save_file({f"encoder.layers.{n}.w": torch.zeros(0) for n in range(5_000)}, weights)
+    elif case == "deep network":  # of 200 GB
+        wide = {"encoder_block_out_channels": [4096] * 8, "decoder_block_out_channels": [4096] * 8}
+        config.write_text(
+            json.dumps(CONFIGS["tiny"] | wide | {"num_encoder_blocks": [16] * 8, "num_decoder_blocks": [16] * 8})
+        )
+    elif case == "several pieces":
+        for number in (1, 2):
+            shutil.copy(weights, folder / f"model-0000{number}-of-00002.safetensors")
+        weights.unlink()
     elif case == "class":
         config.write_text(json.dumps(CONFIGS["tiny"] | {"_class_name": "os.system"}))
     elif case == "remote code":
@@ -172,8 +192,11 @@ def _hostile(folder: Path, case: str) -> None:
         ("shape", "as its settings say"),
         ("integers", "as its settings say"),
         ("missing", "lacks the tensor"),
-        ("no tensor", "lacks the tensor"),
-        ("another tensor", "none of that name"),
+        ("another tensor", "has a tensor 'encoder.hook.weight', which codec tiny of these settings has not; convert"),
+        ("no tensor", "lacks the tensor 0.weight of its encoder"),
+        ("many tensors", "has a tensor 'encoder.layers.0.w', which codec tiny of these settings has not"),
+        ("deep network", r"describe networks of far more than the [\d,]+ numbers it holds; copy the folder again"),
+        ("several pieces", "no weights of one autoencoder in one file, but 2, such as .*-00001-of-00002.safetensors; "),
         ("class", "is of class os.system, expected AutoencoderKL or AutoencoderTiny"),
         ("remote code", "sets auto_map to"),
         ("huge network", "less than or equal to 4096"),

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_checkpoint, read_header
+from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_checkpoint, read_header, write_checkpoint
 from mmgen.cli._main import main
 from mmgen.commands.train import Train
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import SettingsError, UsageError
 from mmgen.core.progress import Watch
 from mmgen.settings.config import merge
 from mmgen.training.model_run import complete_settings, train_model
@@ -56,6 +56,19 @@ def train(dataset_path: Path, out: Path, values: dict[str, Any], start: Path | N
         if begin and progress.done >= begin:
             break
     return out
+
+
+def test_networks_that_are_far_larger_than_the_file_are_not_built(
+    dataset_path: Path, vae: Path, tmp_path: Path
+) -> None:
+    """A file of some kilobytes, whose settings a run takes over, would else fill the machine with 200 GB."""
+    header, tensors = read_checkpoint(vae)
+    huge = merge(header.settings, {"model": {"image_network": {"hidden": [20_000] * 125}}})
+    path = tmp_path / "huge.safetensors"
+    write_checkpoint(path, kind="model", tensors=tensors, settings=huge, seed=0, parents=header.parents)
+    with pytest.raises(SettingsError, match=r"^--from got .*, whose settings describe networks of far more than the"):
+        train(dataset_path, tmp_path / "m.safetensors", SHORT, path)
+    assert [one.name for one in tmp_path.iterdir()] == ["huge.safetensors"]
 
 
 class Heard(Watch):

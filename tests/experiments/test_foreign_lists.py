@@ -11,6 +11,7 @@ from mmgen import data_recipes, experiments
 from mmgen.cli._main import command_names, load_command
 from mmgen.cli._members import all_parameters
 from mmgen.core.errors import MmgenError, UsageError
+from mmgen.experiments import _matrix
 from mmgen.experiments._plan import REFUSED, read_plan, shell_script
 from mmgen.experiments._stages import COMMANDS
 
@@ -155,6 +156,18 @@ def test_names_and_rows_fill_in_nothing_that_is_not_looked_at(tmp_path: Path) ->
     (tmp_path / "over.toml").write_text(base)
     with pytest.raises(UsageError, match="says scheduler, and that names a place"):
         read_plan(str(tmp_path / "over.toml"))
+
+
+def test_lists_of_lists_are_refused_before_they_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes would stand for words without end: 200 lists of 200 lists of 200 lists of 200 words."""
+    monkeypatch.setattr(_matrix, "_MOST_FILLED", 200_000)  # a tenth, a second less
+    many = "of more than 200,000 letters when they are filled in; write fewer"
+    a, b, c, given = (str([word] * 200) for word in ("x", "{a}", "{b}", "{c}"))
+    nested = f'each = "m"\ngiven = {given}\n[let]\na = {a}\n[scale.cpu.let]\nb = {b}\n[each.m.one]\nc = {c}\n'
+    assert many in refused(tmp_path, PLAIN + nested)
+    assert many in refused(tmp_path, PLAIN + nested.replace(given, '"{c} and more"'))
+    repeated = f'each = "r"\ngiven = {["{a}"] * 300}\n[let]\na = "{"x" * 19_000}"\n[each]\nr = 1000\n'
+    assert many in refused(tmp_path, PLAIN + repeated)
 
 
 @pytest.mark.parametrize("folder", ["/tmp/x", "../x", "a/../../x", "~", "~/x", "", "."])

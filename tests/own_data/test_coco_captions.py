@@ -53,6 +53,17 @@ def test_parts_are_those_of_the_annotation_files(tmp_path: Path) -> None:
         assert len(dataset.split("given", "test")) == 5, "at most half of validation"
 
 
+def test_annotation_files_may_be_as_large_as_cocos(tmp_path: Path) -> None:
+    """The captions of COCO 2014 are a file of 67 MB; lines and headers may have 16 MiB."""
+    coco = write_coco(tmp_path / "coco", NUMBER)
+    file = coco / "annotations" / "captions_train2014.json"
+    known = json.loads(file.read_text())
+    file.write_text(json.dumps(known | {"info": ["all of COCO's terms of use "] * 700_000}))
+    assert file.stat().st_size > 20_000_000
+    with make(tmp_path / "d.h5", coco) as dataset:
+        assert dataset.size == NUMBER
+
+
 def test_a_zip_and_named_files_make_the_same(tmp_path: Path) -> None:
     coco = write_coco(tmp_path / "coco", NUMBER)
     archive = zipped(coco, tmp_path / "coco.zip")
