@@ -231,9 +231,11 @@ class _Measured:
                     yield NextStep(loss, text, "draw", self.best)
 
     def guidance(self) -> Iterator[NextStep]:
-        """Yield the effect of guidance on what is drawn right, if it was measured with and without it."""
+        """Yield the effect on what is drawn right of the guidance that was measured first, if it has one: of several
+        the best would be chosen by chance.
+        """
         rows = [row.right for row in self.rows]
-        guided = next((score for score in rows if score.posterior == "guided"), None)
+        guided = min((score for score in rows if score.posterior == "guided"), key=self.scores.index, default=None)
         if guided is None:
             return
         base = next((score for score in rows if score.posterior == guided.base and _same_fit(score, guided)), None)
