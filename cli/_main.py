@@ -26,6 +26,7 @@ from mmgen.cli._parameters import member_package, stage_function
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.commands import source_file_of, stage_class, stage_names
 from mmgen.core.errors import MmgenError, advice_of, clip, format_unknown_name
+from mmgen.core.parsing import strip_controls
 from mmgen.core.processes import prepare_program
 from mmgen.core.surroundings import is_first_process
 from mmgen.core.version import __version__
@@ -257,7 +258,7 @@ def _run_command_line(arguments: Sequence[str]) -> int:
         return 1
     except MmgenError as error:
         _wait_for_first_process()
-        say(f"mmgen: {error}")
+        say(f"mmgen: {strip_controls(str(error), keep='')}")  # one line, whatever the names of files hold
         return error.exit_code
     except typer.TyperException as error:  # errors of the parser
         context = getattr(error, "ctx", None)

@@ -65,6 +65,13 @@ def test_what_is_refused(line: str, code: int, words: str, letters: Path, run: R
     assert words in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_refusal_is_one_line_whatever_a_file_is_called(letters: Path, run: Run) -> None:
+    done = run("show", "a\nmmgen: done")
+    assert (
+        done.stderr == "mmgen: there is no file at a?mmgen: done: check the path, or make it with the command before\n"
+    )
+
+
 @pytest.mark.parametrize("words", [["train", ""], ["train", "my.h5", "-o", ""], ["train", "my.h5", "--output="]])
 def test_an_empty_word_is_refused_in_a_sentence(words: list[str], letters: Path, run: Run) -> None:
     done = run(*words)
