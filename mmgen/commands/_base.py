@@ -173,6 +173,24 @@ class Drawing(Stage[R]):
     """All randomness comes from this number."""
 
 
+def nest_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return settings of a stage with dotted keys expanded: {"a.b": 1} becomes {"a": {"b": 1}}.
+
+    Raises:
+        UsageError: They set the seed, which is an option: runs of several seeds would all have this one.
+    """
+    from mmgen.settings.config import nest_dotted_names
+
+    nested = nest_dotted_names(settings or {})
+    training = nested.get("training")
+    if isinstance(training, Mapping) and "seed" in training:
+        raise UsageError(
+            f"--set training.seed got {training['seed']!r}, expected the option --seed or --seeds for it; give one of "
+            "these"
+        )
+    return nested
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training(Stage[R]):
     """Base of the commands that train; ``TrainingSettings`` documents the fields of the same names."""
@@ -214,21 +232,8 @@ class Training(Stage[R]):
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
     def nested_settings(self) -> dict[str, Any]:
-        """Return the field ``settings`` with dotted keys expanded: {"a.b": 1} becomes {"a": {"b": 1}}.
-
-        Raises:
-            UsageError: It sets the seed, which ``seed`` sets; runs of several seeds would all have this one.
-        """
-        from mmgen.settings.config import nest_dotted_names
-
-        nested = nest_dotted_names(self.settings or {})
-        training = nested.get("training")
-        if isinstance(training, Mapping) and "seed" in training:
-            raise UsageError(
-                f"--set training.seed got {training['seed']!r}, expected the option --seed or --seeds for it; give one "
-                "of these"
-            )
-        return nested
+        """Return the field ``settings`` as nested tables, see :func:`nest_settings`."""
+        return nest_settings(self.settings)
 
     def resume_mode(self) -> str:
         """Return what to do with the saved state of an earlier run: "require" it, "never" use it, or "auto".

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mmgen.commands._base import Stage
+from mmgen.commands._base import Stage, nest_settings
 from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Seed, path_of
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Baseline"]
 
 _OF_NETWORKS = ("model.", "objective.", "training.")
-_OF_ALL = ("training.seed", "training.device")
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,6 @@ class Baseline(Stage["Scores"]):
         """
         from mmgen.artifacts import Dataset
         from mmgen.baselines import get, measure_density, measure_labels
-        from mmgen.settings.config import nest_dotted_names
 
         path = path_of(self.dataset)
         if not self.predicts_labels:
@@ -126,7 +124,7 @@ class Baseline(Stage["Scores"]):
             self._refuse_options(
                 "densities", {**{f"--{name}": getattr(self, name) for name in names}, "--device": device}
             )
-            settings = nest_dotted_names(self.settings or {})
+            settings = nest_settings(self.settings)
             return self.watch.follow(measure_density(path, self.method, settings, self.split, self.seed, self.modality))
         self._refuse_options("labels", {"--modality": self.modality})
         if not get(self.method).networks:
@@ -150,11 +148,10 @@ class Baseline(Stage["Scores"]):
         """Refuse options for networks if the method trains none."""
         from mmgen.baselines import import_all
         from mmgen.core.parsing import flatten
-        from mmgen.settings.config import nest_dotted_names
 
         set_options = ["--steps"] * (self.steps is not None)
-        for key in flatten(nest_dotted_names(self.settings or {})):
-            if key.startswith(_OF_NETWORKS) and key not in _OF_ALL:
+        for key in flatten(nest_settings(self.settings)):
+            if key.startswith(_OF_NETWORKS) and key != "training.device":
                 set_options.append(f"--set {key}")
         if set_options:
             others = [name for name, member in import_all().items() if member.networks]
@@ -182,7 +179,7 @@ class Baseline(Stage["Scores"]):
         """Return the joint model's settings: those of the preset, overridden by ``settings`` and then by options."""
         from mmgen.baselines import get
         from mmgen.settings import extends, presets
-        from mmgen.settings.config import find_preset, merge, nest_dotted_names
+        from mmgen.settings.config import find_preset, merge
         from mmgen.training.model_run import complete_settings
 
         recipe = str(dataset.header.settings.get("recipe", ""))
@@ -195,10 +192,11 @@ class Baseline(Stage["Scores"]):
         if self.preset is None:
             what = "networks" if get(self.method).networks else "data settings"
             self.watch.say(f"{what} of preset {name}")
-        training = {"steps": self.steps, "seed": self.seed, "device": self.device}
+        device = None if self.device == "auto" else self.device
+        training = {"steps": self.steps, "seed": self.seed, "device": device}
         options: dict[str, Any] = {"training": {key: one for key, one in training.items() if one is not None}}
         if self.split is not None:
             options["data"] = {"split": self.split}
         return complete_settings(
-            merge(merge(extends.load_preset(name), nest_dotted_names(self.settings or {})), options), dataset
+            merge(merge(extends.load_preset(name), nest_settings(self.settings)), options), dataset
         )

@@ -265,9 +265,12 @@ def test_the_command_writes_what_eval_writes(
         main(arguments)
     assert left.value.code == 2 and "there is none for the recipe 'bars'" in capsys.readouterr().err
     with pytest.raises(SystemExit) as left:
-        main([*arguments, "--steps", "1", "--set", "training.batch=7", "--set", "training.seed=1"])
+        main([*arguments, "--steps", "1", "--set", "training.batch=7"])
     refused = "logistic trains no networks, so --steps and --set training.batch would change nothing"
     assert left.value.code == 2 and refused in capsys.readouterr().err
+    with pytest.raises(SystemExit) as left:
+        main([*arguments, "--preset", "vedantam/telbo-mnist-a-cpu", "--set", "training.seed=1"])
+    assert left.value.code == 2 and "--set training.seed got 1, expected the option --seed" in capsys.readouterr().err
     with pytest.raises(SystemExit) as left:
         main([*arguments, "--preset", "vedantam/telbo-mnist-a-cpu"])
     assert left.value.code == 0 and capsys.readouterr().out == "out.jsonl\n"
