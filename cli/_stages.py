@@ -1,6 +1,5 @@
 """Commands as processes: their output folder, the locks of the files that they make, and their end."""
 
-import fcntl
 import os
 import shlex
 import signal
@@ -44,6 +43,13 @@ def hold_lock(path: Path, is_needed: Callable[[], bool]) -> Iterator[int]:
 
 def _wait_for_lock(lock_file: Path, is_needed: Callable[[], bool]) -> int:
     """Wait until this process holds the lock, and return the descriptor of the lock file."""
+    try:
+        import fcntl
+    except ImportError:
+        raise MmgenError(
+            "this system has no locks of files, which a run of several stages needs; use Linux, macOS or WSL, or "
+            "type the commands that --dry-run lists"
+        ) from None
     is_announced = False
     while True:
         lock_file.parent.mkdir(parents=True, exist_ok=True)

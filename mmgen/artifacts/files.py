@@ -163,7 +163,7 @@ def atomic_path(final: Path) -> Iterator[Path]:
     try:
         _remove_stale(target.parent, _temporary_prefix(target))
         yield temporary
-        _sync(temporary, os.O_RDONLY)
+        _sync(temporary, os.O_RDWR)  # Windows syncs no file that is only read
         os.replace(temporary, target)
         # The data are safe already; some file systems cannot sync a folder, and that must not fail the work.
         with suppress(OSError):

@@ -1,7 +1,6 @@
 """Checks of available memory before large work: a machine that swaps or kills explains nothing."""
 
 import os
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,6 +38,13 @@ def _read_number(path: str) -> int | None:
         return None
 
 
+def machine_memory() -> int | None:
+    """Return the bytes of memory of this machine; None where it does not say, as on Windows."""
+    with suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
 def available_memory() -> int | None:
     """Return the bytes of memory, swap included, that this process can still allocate; None if unknown."""
     known = []
@@ -46,14 +52,16 @@ def available_memory() -> int | None:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         facts = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines}
         known.append(facts.get("MemAvailable", facts["MemTotal"]) + facts.get("SwapFree", 0))
-    if not known:
-        with suppress(OSError, ValueError):
-            known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    if not known and (size := machine_memory()):
+        known.append(size)
     for limit in _LIMITS:
         granted = _read_number(limit)
         known += [granted] if granted is not None else []
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    known += [soft] if soft != resource.RLIM_INFINITY else []
+    with suppress(ImportError):  # on Windows
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        known += [soft] if soft != resource.RLIM_INFINITY else []
     return min(known, default=None)
 
 

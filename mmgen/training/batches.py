@@ -1,7 +1,6 @@
 """Rows of examples, and batches of them: of a dataset, or with words hidden."""
 
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -14,6 +13,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import DataError, UsageError
+from mmgen.core.memory import machine_memory
 from mmgen.core.seeding import torch_generator
 from mmgen.modalities import ROWS, Description, View
 from mmgen.modalities.image import ImageDescription
@@ -239,12 +239,15 @@ def _example_bytes(description: Description) -> int:
     return math.prod(stored.shape) * np.dtype(stored.dtype).itemsize
 
 
+_USUAL_MEMORY = 8 << 30  # bytes, of a machine that does not say
+
+
 def fits_in_memory(size: int, device: torch.device) -> bool:
     """Return whether ``size`` bytes take less than half of the device's memory."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return size < free // 2
-    return size < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return size < (machine_memory() or _USUAL_MEMORY) // 2
 
 
 class MaskedRows(Rows):

@@ -3,7 +3,6 @@
 import atexit
 import logging
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -117,7 +116,7 @@ def _watch_processes() -> None:
 def _kill_processes() -> None:
     for process in _processes:
         with suppress(OSError):
-            process.send_signal(signal.SIGKILL)
+            process.kill()
 
 
 def _end_processes() -> None:

@@ -116,7 +116,7 @@ def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch
     def refuse(*_: Any) -> None:
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr(_locks.fcntl, "flock", refuse)
+    monkeypatch.setattr("fcntl.flock", refuse)
     with (
         pytest.raises(MmgenError, match=r"cannot lock .*: no locks available; use a folder on a file system that"),
         _locks.hold_lock(tmp_path / "a.html", lambda: True),
