@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -93,6 +94,29 @@ def _make_member(room: str, name: str, origin: Origin) -> OutsideMember:
 def names_code(words: Iterable[str]) -> bool:
     """Return True if a recorded command would run a file of Python: whoever made a file wrote its command."""
     return any(word.partition("=")[0] == "--code" for word in words)
+
+
+def quoted_command(command: str) -> str:
+    """Return a recorded command of mmgen, each word quoted where a shell needs it; "" for any other text, and for one
+    that runs a file of Python.
+    """
+    # Whoever wrote the file wrote this text: nothing in it may end the command or begin another.
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quote that is not closed
+        return ""
+    is_plain = words[:1] == ["mmgen"] and all(word.isprintable() for word in words)
+    return shlex.join(words) if is_plain and not names_code(words) else ""
+
+
+def advised_command(command: str, kind: str, option: str = "") -> str:
+    """Return a recorded command as advice, with ``option`` added unless it is there; without one that can be advised,
+    the command that makes files of this ``kind``.
+    """
+    told = printable(quoted_command(command) or KINDS.get(kind, "mmgen"), 2000)
+    told = told if option in told else f"{told} {option}"
+    runs_code = names_code(command.split())
+    return f"{told} (its own command runs a file of Python, --code: look at it first)" if runs_code else told
 
 
 def is_available(member: OutsideMember) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mmgen.artifacts.containers import add_article, read_header
 from mmgen.artifacts.files import check_replaceable, check_writable, list_visible_files
-from mmgen.artifacts.header import KINDS, Header, Parent
+from mmgen.artifacts.header import KINDS, Header, Parent, advised_command
 from mmgen.artifacts.verified import is_verified
 from mmgen.core.errors import ArtifactError, FormatVersionError, MissingParentError, UsageError
 from mmgen.core.parsing import printable
@@ -145,14 +145,9 @@ def find_parent_file(path: Path, parent: Parent) -> Path:
                 return candidate
     where = Path(os.path.normpath(recorded))
     state = "now holds something else" if os.path.isfile(where) else "is not there"
-    remedy = (
-        f"make it again with: {printable(parent.command, 2000)}"
-        if parent.command
-        else f"make it with {KINDS.get(parent.kind, 'mmgen')}"
-    )
     raise MissingParentError(
         f"cannot find the {printable(parent.role, 40)} that {path} was made from ({printable(str(where))} {state}); "
-        f"{remedy}"
+        f"make it again with: {advised_command(parent.command, parent.kind)}"
     )
 
 
@@ -331,7 +326,7 @@ def format_lineage(node: Node) -> list[str]:
         seen.add(current.content_id)
         state: str = current.state
         if not current.is_present:
-            state = "MISSING, make it again with: " + (printable(current.command, 2000) or "?")
+            state = f"MISSING, make it again with: {advised_command(current.command, current.kind)}"
         if again:
             state = "as above"
         role = f"{printable(current.role, 40)}  " if current.role and current.role != current.kind else ""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mmgen.artifacts.containers import read_header
 from mmgen.artifacts.files import list_visible_files
-from mmgen.artifacts.header import KINDS, Header, is_available
+from mmgen.artifacts.header import KINDS, Header, advised_command, is_available
 from mmgen.artifacts.pages import read_page_models
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import LOG_ENDING, printable
@@ -156,7 +156,7 @@ def _progress(header: Header | ArtifactError) -> str:
 
 def _own_problems(header: Header, is_unfinished: bool) -> Iterator[Problem]:
     if header.facts.get("finished") is False or is_unfinished:
-        yield Problem("unfinished", f"continue with: {_command(header)}")
+        yield Problem("unfinished", f"continue with: {advised_command(header.command, header.kind)}")
     if header.program_version != __version__:
         version = printable(header.program_version, 40)
         yield Problem("other version", f"made with mmgen {version}, this is {__version__}")
@@ -168,10 +168,10 @@ def _own_problems(header: Header, is_unfinished: bool) -> Iterator[Problem]:
 
 def _parents_of(path: Path, header: Header) -> Iterator[_Wanted]:
     """Yield the parents that a header names; latents are a cache, which may be removed or made again."""
-    again = f"make it again with: {_command(header, replaces=True)}"
+    again = f"make it again with: {advised_command(header.command, header.kind, '--overwrite')}"
     for record in header.parents:
         recorded = Path(os.path.normpath(path.parent / record.path))
-        made = printable(record.command, 2000) or KINDS.get(record.kind, "mmgen")
+        made = advised_command(record.command, record.kind)
         missing = f"make the {printable(record.role, 40)} with: {made}"
         places = (recorded, path.parent / PurePath(record.path).name)
         yield _Wanted(record.role, record.content_id, places, missing, again, record.kind == "latents")
@@ -237,9 +237,3 @@ def _spread_outdated(files: list[FileStatus]) -> list[FileStatus]:
 def _sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return the problems, each once, the most severe first."""
     return tuple(sorted(dict.fromkeys(problems), key=lambda problem: _STATES.index(problem.state)))
-
-
-def _command(header: Header, replaces: bool = False) -> str:
-    """Return the command that makes a file, with ``--overwrite`` if it replaces the file."""
-    command = printable(header.command, 2000) or KINDS[header.kind]
-    return f"{command} --overwrite" if replaces and "--overwrite" not in command else command

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 import mmgen.modalities
 from mmgen.artifacts import Header, find_relatives, read_checkpoint, read_header
+from mmgen.artifacts.header import advised_command
 from mmgen.classifier import get
 from mmgen.classifier._classifier import Classifier
 from mmgen.core.errors import ArtifactError, UsageError, format_unknown_name
-from mmgen.core.parsing import printable
 from mmgen.modalities import Description
 from mmgen.settings.config import to_json_values, validate
 from mmgen.training.stage import load_trained
@@ -77,10 +77,9 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", requir
 
     header, classifier, _ = load_trained(path, "classifier", build, device)
     if require_accuracy and "held_out_accuracy" not in header.facts:
-        again = printable(header.command, 2000) or f"mmgen train-classifier with --output {path}, as before"
         raise ArtifactError(
             f"the classifier {path} is not finished, so its accuracy is unknown: its training was interrupted; go on "
-            f"with: {again}"
+            f"with: {advised_command(header.command, header.kind)}"
         )
     accuracy = held_out_accuracy(path, header)
     classifier.accuracy = {name: accuracy[name] for name in (*classifier.names, "mean", "words") if name in accuracy}

@@ -18,7 +18,7 @@ from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_replaceable
 from mmgen.artifacts.files import SUMS, check_writable, list_exported_files, make_write_error
-from mmgen.artifacts.header import names_code
+from mmgen.artifacts.header import names_code, quoted_command
 from mmgen.artifacts.lineage import Node, read_lineage
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import printable
@@ -218,15 +218,9 @@ def _lineage_commands(node: Node) -> list[str]:
 
 def _script_line(command: str) -> str:
     """Return a recorded mmgen command for a shell script; any other text becomes a comment."""
-    # Whoever wrote the file wrote this text: each word is quoted where a shell needs it, so that nothing in it ends the
-    # command or begins another.
-    try:
-        words = shlex.split(command)
-    except ValueError:  # a quote that is not closed
-        words = []
-    if words[:1] == [_PROGRAM] and all(word.isprintable() for word in words) and not names_code(words):
-        return shlex.join(words)
-    why = "runs a file of Python: look at it first" if names_code(words) else f"is no command of {_PROGRAM}"
+    if quoted := quoted_command(command):
+        return quoted
+    why = "runs a file of Python: look at it first" if names_code(command.split()) else f"is no command of {_PROGRAM}"
     return f"# left out, for it {why}: {printable(' '.join(command.split()))}"
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import find_parent, header as headers, parent_record, read_header, write_checkpoint
+from mmgen.core.errors import MissingParentError
 from mmgen.core.version import __version__
 from mmgen.evaluation import write_scores
 from mmgen.results.score import Score
@@ -209,3 +210,25 @@ def test_a_file_that_cannot_be_looked_at_hides_no_other(chain: Path, run: Run) -
     assert (found["c.safetensors"], found["b.safetensors"]) == ("parent missing", "up to date")
     shutil.move(chain / "m.safetensors", chain / "renamed.safetensors")
     assert find_parent(chain / "a.safetensors", "model").name == "renamed.safetensors", "by its content id"
+
+
+@pytest.mark.parametrize(
+    ("command", "advised"),
+    [
+        ("mmgen train d.h5 --code=payload.py", "mmgen train (its own command runs a file of Python, --code: look at"),
+        ("rm -rf /", "mmgen train"),
+        ("mmgen train d.h5; rm -rf /", "mmgen train 'd.h5;' rm -rf /"),
+    ],
+)
+def test_advice_is_a_command_of_mmgen_and_runs_no_file_of_a_stranger(
+    command: str, advised: str, tmp_path: Path, run: Run
+) -> None:
+    model = tmp_path / "m.safetensors"
+    write_checkpoint(model, kind="model", tensors={}, settings={}, seed=0, facts={"finished": False}, command=command)
+    write(tmp_path / "a.safetensors", model)
+    assert states(run)["m.safetensors"][1].startswith(f"continue with: {advised}")
+    model.unlink()
+    assert states(run)["a.safetensors"][1].startswith(f"make the model with: {advised}")
+    with pytest.raises(MissingParentError) as missing:
+        find_parent(tmp_path / "a.safetensors", "model")
+    assert f"make it again with: {advised}" in str(missing.value)

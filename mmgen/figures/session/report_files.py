@@ -10,6 +10,7 @@ import mmgen.objectives
 from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.artifacts.containers import add_article
 from mmgen.artifacts.files import regular_file_size
+from mmgen.artifacts.header import advised_command
 from mmgen.artifacts.lineage import Node, read_lineage, walk_ancestors
 from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError, reason_of
 from mmgen.core.parsing import MalformedError, parse_json, read_lines
@@ -222,7 +223,7 @@ def _add_groups(report_files: ReportFiles, judges: Sequence[Path], frames: bool)
         elif node.kind in ("aggregate", "sharpener"):
             model = next((parent for parent in node.parents if parent.role == "model"), None)
             if model is None or model.header is None:
-                command = model.command if model else "mmgen train"
+                command = advised_command(model.command if model else "", "model")
                 report_files.notices.append(
                     f"{node.path} is left out: its model is missing; make it again with: {command}."
                 )
