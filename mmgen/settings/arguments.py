@@ -6,6 +6,7 @@ The decorator :func:`check_arguments` checks every call against the annotations,
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import cache, wraps
 from os import PathLike
@@ -81,7 +82,8 @@ def plain_settings(value: Any, name: str = "settings") -> Any:
         {'training.batch': 8, 'model.channels': [4, 4]}
     """
     if hasattr(value, "tolist"):
-        value = value.tolist()
+        with suppress(RuntimeError):  # a sparse tensor, or one without numbers
+            value = value.tolist()
     if isinstance(value, Mapping):
         return {key: plain_settings(inner, str(key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):
