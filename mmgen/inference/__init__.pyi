@@ -1,10 +1,13 @@
 from ._base import (
+    CombinedInference as CombinedInference,
     ExpertInference as ExpertInference,
     GaussianHead as GaussianHead,
     Inference as Inference,
     InferenceParts as InferenceParts,
     Inputs as Inputs,
+    ModalityPosterior as ModalityPosterior,
     Unit as Unit,
+    every_subset as every_subset,
     gaussian_of_output as gaussian_of_output,
 )
 

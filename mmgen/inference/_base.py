@@ -1,9 +1,10 @@
-"""The base of inferences q(z | modalities), and experts that they multiply.
+"""The base of inferences q(z | modalities), and experts that they combine.
 
-In every composition an expert adds to the natural parameters of p(z) = N(0, I): to the precision, and to the precision
-times mean. So all posteriors are masked sums over experts, and each network runs once.
+In a product an expert adds to the natural parameters: to the precision, and to the precision times mean. So all
+posteriors are masked sums over experts, and each network runs once.
 """
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,13 @@ class Inference(nn.Module, ABC):
 
     any_subset: ClassVar[bool] = False
     """Whether there is a posterior for every subset of the modalities (:meth:`infer_subsets`)."""
+
+    mixes: ClassVar[bool] = False
+    """Whether a posterior given several modalities is a mixture of Gaussians (:meth:`mixed_subsets`)."""
+
+    def mixed_subsets(self, inputs: Inputs) -> list[Inputs]:
+        """Return the subsets of modalities whose posteriors q(z | inputs) mixes; by default all together."""
+        return [inputs]
 
     @abstractmethod
     def has_posterior(self, inputs: Inputs) -> bool:
@@ -243,8 +251,12 @@ def universal_expert(like: Tensor) -> DiagonalGaussian:
     return DiagonalGaussian(zeros, zeros)
 
 
-class ExpertInference(Inference):
-    """Base class of inferences that combine M encoders (experts) of one modality each to posteriors of 2^M subsets."""
+class CombinedInference(Inference):
+    """Base class of inferences that combine M encoders (experts) of one modality each to posteriors of 2^M subsets.
+
+    Where z has layers of single modalities (:attr:`LatentSpace.owners`), an expert says nothing of the others' layers,
+    which keep the density of absent ones: N(0, s^2) with a learned s (r of MMVAE+), or p(z) where nothing learns it.
+    """
 
     any_subset: ClassVar[bool] = True
 
@@ -256,10 +268,20 @@ class ExpertInference(Inference):
                 self.experts[name] = AttributeExperts(parts, modality)
             else:
                 self.experts[name] = ModalityPosterior(parts, modality)
+        self.latent = parts.latent
+        self.absent = nn.ParameterDict(
+            {layer: nn.Parameter(torch.zeros(parts.latent.layers[layer])) for layer in parts.latent.owners}
+        )
 
     @abstractmethod
-    def natural_parameters(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
-        """Return the contributions of an expert [..., D] to the precision (at least 0) and to precision times mean."""
+    def combine(self, experts: DiagonalGaussian, present: Tensor, membership: Tensor) -> DiagonalGaussian:
+        """Combine E experts to the posteriors [S, B, D] of S subsets of them.
+
+        Args:
+            experts: The experts' Gaussians [E, B, D].
+            present: Which of them have something to say, for each example and dimension, bool [E, B, D].
+            membership: Whether each subset holds each expert, 0 or 1, [S, E].
+        """
 
     def has_posterior(self, inputs: Inputs) -> bool:
         return bool(inputs) and set(inputs) <= self.experts.keys()
@@ -276,46 +298,83 @@ class ExpertInference(Inference):
     def infer_subsets(
         self, batch: Batch, units: Sequence[Unit], membership: Sequence[Sequence[bool]]
     ) -> DiagonalGaussian:
-        votes = {name: self._modality_parameters(batch, name) for name in dict.fromkeys(name for name, _ in units)}
-        precisions, weighted, columns = [], [], []
+        found = {name: self._experts_of(batch, name) for name in dict.fromkeys(name for name, _ in units)}
+        experts, present, columns = [], [], []
         for number, (name, attribute) in enumerate(units):
-            precision, mean = votes[name]
+            expert, there = found[name]
             which = slice(None) if attribute is None else slice(attribute, attribute + 1)
-            precisions.append(precision[which])
-            weighted.append(mean[which])
-            columns += [number] * len(precisions[-1])
-        mask = torch.tensor(membership, device=batch.device)[:, columns].to(precisions[0].dtype)  # [S, E]
+            experts.append(expert[which])
+            present.append(there[which] & self._says(name, there))
+            columns += [number] * len(there[which])
+        every = DiagonalGaussian(torch.cat([one.mean for one in experts]), torch.cat([one.log_sd for one in experts]))
+        mask = torch.tensor(membership, device=batch.device)[:, columns].to(every.mean.dtype)  # [S, E]
         with torch.autocast(batch.device.type, enabled=False):  # precisions do not survive bf16
-            precision = 1 + torch.einsum("se,ebd->sbd", mask, torch.cat(precisions))
-            mean = torch.einsum("se,ebd->sbd", mask, torch.cat(weighted)) / precision
-        return DiagonalGaussian(mean, -0.5 * precision.log())
+            return self._fill_absent(self.combine(every, torch.cat(present), mask), units, membership)
 
-    def _modality_parameters(self, batch: Batch, name: str) -> tuple[Tensor, Tensor]:
-        """Compute precisions and precision-weighted means of a modality's experts [E, B, D]; 0 for missing examples."""
+    def _says(self, name: str, like: Tensor) -> Tensor:
+        """Return the dimensions that a modality's expert speaks of, bool [D]: layers that it shares or owns."""
+        owners = self.latent.owners
+        if not owners:
+            return torch.ones((), dtype=torch.bool, device=like.device)
+        said = [owners.get(layer, name) == name for layer, size in self.latent.layers.items() for _ in range(size)]
+        return torch.tensor(said, device=like.device)
+
+    def _fill_absent(
+        self, q: DiagonalGaussian, units: Sequence[Unit], membership: Sequence[Sequence[bool]]
+    ) -> DiagonalGaussian:
+        """Return posteriors [S, B, D] with the learned density of those layers whose modality is not in the subset."""
+        if not self.absent:
+            return q
+        layers = self.latent.split(q.log_sd)
+        for layer, owner in self.latent.owners.items():
+            held = [any(row[number] for number, unit in enumerate(units) if unit[0] == owner) for row in membership]
+            there = torch.tensor(held, device=q.mean.device)[:, None, None]
+            layers[layer] = torch.where(there, layers[layer], self.absent[layer])
+        return DiagonalGaussian(q.mean, self.latent.join(layers))
+
+    def _experts_of(self, batch: Batch, name: str) -> tuple[DiagonalGaussian, Tensor]:
+        """Return a modality's experts [E, B, D] and for which examples they are present, bool [E, B, 1]."""
         network, present = self.experts[name], batch.present[name]
         if isinstance(network, AttributeExperts):
             every = network(batch)
             expert = DiagonalGaussian(every.mean.transpose(0, 1), every.log_sd.transpose(0, 1))
-            there = present.transpose(0, 1).unsqueeze(-1)
-            return _mask_absent(self.natural_parameters(expert), there)
+            return expert, present.transpose(0, 1).unsqueeze(-1)
         known = present if present.dim() == 1 else present.any(1)
+        there = known[None, :, None]
         if bool(known.all()):
             one = network(batch)
-            return self._parameters_of_one(one)
+            return DiagonalGaussian(one.mean[None], one.log_sd[None]), there
         # Only present examples are encoded: blank images would distort batch norm and cost time.
         rows = known.nonzero().squeeze(1)
         read = rows.repeat(2) if len(rows) == 1 else rows  # batch norm has no statistics of one
-        precision, mean = (
-            vote[:, : len(rows)] for vote in self._parameters_of_one(network(batch.select([name])[read]))
-        )
-        blank = precision.new_zeros(1, batch.size, precision.shape[-1])
-        return blank.index_copy(1, rows, precision), blank.index_copy(1, rows, mean)
-
-    def _parameters_of_one(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
-        precision, mean = self.natural_parameters(expert)
-        return precision.unsqueeze(0), mean.unsqueeze(0)
+        one = network(batch.select([name])[read])
+        blank = one.mean.new_zeros(batch.size, one.mean.shape[-1])
+        filled = [blank.index_copy(0, rows, each[: len(rows)])[None] for each in (one.mean, one.log_sd)]
+        return DiagonalGaussian(*filled), there
 
 
-def _mask_absent(parameters: tuple[Tensor, Tensor], present: Tensor) -> tuple[Tensor, Tensor]:
-    precision, mean = parameters
-    return precision.masked_fill(~present, 0.0), mean.masked_fill(~present, 0.0)
+class ExpertInference(CombinedInference):
+    """Base class of inferences that multiply experts.
+
+    Where no expert of a subset says anything, the posterior is p(z).
+    """
+
+    prior: ClassVar[bool] = True
+    """Whether p(z) is one of the experts."""
+
+    def natural_parameters(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
+        """Return the contributions of an expert [..., D] to the precision (at least 0) and to precision times mean."""
+        return expert.precision, expert.precision * expert.mean
+
+    def combine(self, experts: DiagonalGaussian, present: Tensor, membership: Tensor) -> DiagonalGaussian:
+        precisions, weighted = (each.masked_fill(~present, 0.0) for each in self.natural_parameters(experts))
+        precision = float(self.prior) + torch.einsum("se,ebd->sbd", membership, precisions)
+        if not self.prior:
+            precision = torch.where(precision > 0, precision, 1.0)
+        mean = torch.einsum("se,ebd->sbd", membership, weighted) / precision
+        return DiagonalGaussian(mean, -0.5 * precision.log())
+
+
+def every_subset(names: Inputs) -> list[Inputs]:
+    """Return all subsets of one name or more, small ones first."""
+    return [one for size in range(1, len(names) + 1) for one in itertools.combinations(names, size)]

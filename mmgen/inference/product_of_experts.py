@@ -4,10 +4,7 @@ References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), Eq. 4, arXiv:1802.05335
 """
 
-from torch import Tensor
-
 from mmgen.inference._base import ExpertInference
-from mmgen.latent.gaussian import DiagonalGaussian
 
 __all__ = ["ProductOfExperts"]
 
@@ -18,6 +15,3 @@ class ProductOfExperts(ExpertInference):
     .. math:: q(z | X) \propto p(z) \prod_{x_i \in X} \tilde q(z | x_i), \quad
               V^{-1} = I + \sum_i V_i^{-1}, \quad \mu = V \sum_i V_i^{-1} \mu_i \qquad \text{(WG Eq. 4)}
     """
-
-    def natural_parameters(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
-        return expert.precision, expert.precision * expert.mean

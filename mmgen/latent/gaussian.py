@@ -79,5 +79,5 @@ class DiagonalGaussian:
     def detach(self) -> "DiagonalGaussian":
         return DiagonalGaussian(self.mean.detach(), self.log_sd.detach())
 
-    def __getitem__(self, rows: slice | Tensor) -> "DiagonalGaussian":
+    def __getitem__(self, rows: int | slice | Tensor | tuple[Tensor, ...]) -> "DiagonalGaussian":
         return DiagonalGaussian(self.mean[rows], self.log_sd[rows])

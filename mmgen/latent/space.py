@@ -18,6 +18,7 @@ class LatentSpace:
     Attributes:
         shapes: Shape of each layer by name, from the data to the top: (D_l,) for a flat layer, (C, h, w) for a grid. A
             number means a flat layer of that size.
+        owners: The modality that a layer belongs to, by layer; layers that modalities share are not in it.
 
     Example:
         >>> space = LatentSpace({"z1": 2, "z2": (2, 4, 4)})
@@ -26,10 +27,12 @@ class LatentSpace:
     """
 
     shapes: Mapping[str, tuple[int, ...]]
+    owners: Mapping[str, str]
 
-    def __init__(self, shapes: Mapping[str, int | tuple[int, ...]]) -> None:
+    def __init__(self, shapes: Mapping[str, int | tuple[int, ...]], owners: Mapping[str, str] | None = None) -> None:
         whole = {name: (shape,) if isinstance(shape, int) else tuple(shape) for name, shape in shapes.items()}
         object.__setattr__(self, "shapes", whole)
+        object.__setattr__(self, "owners", dict(owners or {}))
 
     @classmethod
     def flat(cls, size: int) -> "LatentSpace":
@@ -40,6 +43,26 @@ class LatentSpace:
     def grid(cls, channels: int, *sides: int) -> "LatentSpace":
         """Make the space of a z that is a single grid [C, h, w]: ``channels`` is C, ``sides`` are h and w."""
         return cls({"z": (channels, *sides)})
+
+    def with_private(self, sizes: Mapping[str, int]) -> "LatentSpace":
+        """Return the space of these layers and a flat one for each modality in ``sizes``, which belongs to it.
+
+        Example:
+            >>> LatentSpace.flat(3).with_private({"image": 2}).layers
+            {'z': 3, 'z of image': 2}
+        """
+        own = {f"z of {name}": name for name in sizes}
+        return LatentSpace({**self.shapes, **{layer: sizes[name] for layer, name in own.items()}}, own)
+
+    def seen_by(self, name: str, z: Tensor) -> Tensor:
+        """Return the part [..., F] of z [..., D] that the decoder of a modality sees: shared layers and its own."""
+        if not self.owners:
+            return z
+        return torch.cat([each for layer, each in self.split(z).items() if self.owners.get(layer, name) == name], -1)
+
+    def size_seen_by(self, name: str) -> int:
+        """Return the number of dimensions that :meth:`seen_by` returns."""
+        return sum(size for layer, size in self.layers.items() if self.owners.get(layer, name) == name)
 
     def of_layer(self, name: str) -> "LatentSpace":
         """Return the space of a single layer."""

@@ -18,8 +18,8 @@ CAPABILITIES = {
         "set model.name=semi-supervised-vae, or choose another objective",
     ),
     "gaussian": (
-        "posterior that is one Gaussian, since z has layers that depend on each other",
-        "use elbo, or model multimodal-vae",
+        "posterior that is one Gaussian, since z has layers that depend on each other or posteriors are mixtures",
+        "use elbo, or model multimodal-vae with an inference that mixes nothing",
     ),
     "independent": (
         "likelihood of an example that depends on its own z alone, so that draws of z cannot be weighed example by "
@@ -29,6 +29,14 @@ CAPABILITIES = {
     "subsets": (
         "posterior for every subset of modalities",
         "choose another objective or another model",
+    ),
+    "mixture": (
+        "posterior that is a mixture, which the objective trains",
+        "leave model.inference out, or choose another objective",
+    ),
+    "private latents": (
+        "layers of z that belong to one modality",
+        "set their sizes by model.private_sizes.image=4 and so on, or use mmvae",
     ),
     "fixed encoder": (
         "encoder that is fixed, so that words can be read off encodings without a bound",

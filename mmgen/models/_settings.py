@@ -54,6 +54,10 @@ class MultimodalSettings(ModelSettings):
     """The kind of model."""
     latent_size: Annotated[Count | tuple[Count, Count, Count], BeforeValidator(_check_latent_size)] = 10
     """D, dimensions of z (VE: 10 for MNIST-A), or [C, h, w]: a grid of places, with image network spatial."""
+    private_sizes: dict[str, Count] = Field(default_factory=dict)
+    """Dimensions of z that belong to single modalities, besides latent_size, which all share: a modality's decoder sees
+    shared ones and its own (Palumbo et al., 2023, MMVAE+). Left out, half of latent_size each where the objective needs
+    some, and none elsewhere."""
     inference: str | None = None
     """How posteriors are composed; left out, as the objective needs."""
     image_network: dict[str, Any] = Field(default_factory=lambda: {"name": "strided"})
@@ -93,7 +97,8 @@ class MultimodalSettings(ModelSettings):
 
     def latent_space(self, data: "DataSettings | None" = None) -> LatentSpace:
         size = self.latent_size
-        return LatentSpace.flat(size) if isinstance(size, int) else LatentSpace.grid(*size)
+        space = LatentSpace.flat(size) if isinstance(size, int) else LatentSpace.grid(*size)
+        return space.with_private(self.private_sizes) if self.private_sizes else space
 
 
 class DataSettings(Settings):

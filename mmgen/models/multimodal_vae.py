@@ -16,7 +16,9 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.inference import Inference, InferenceParts, Inputs, Unit
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.mixture import GaussianMixture
 from mmgen.latent.space import LatentSpace
+from mmgen.latent.trace import Trace
 from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
@@ -74,6 +76,8 @@ class MultimodalVAE(GaussianModel):
     ) -> MultimodalSettings:
         """Return the settings with the objective's usual inference, text networks and sizes that fit the data."""
         filled: dict[str, Any] = {"inference": settings.inference or demands.inference}
+        if "private latents" in demands.needs and not settings.private_sizes and isinstance(settings.latent_size, int):
+            filled["private_sizes"] = dict.fromkeys(demands.generates, max(1, settings.latent_size // 2))
         if "text" in demands.modalities:
             filled["text_network"] = settings.text_network or TextNetwork()
         if settings.image_network.keys() == {"name"}:  # nothing was said of its sizes: they follow the images
@@ -86,6 +90,7 @@ class MultimodalVAE(GaussianModel):
     def build(cls, settings: MultimodalSettings, demands: Demands, data: DataSettings) -> "MultimodalVAE":
         # What there is: networks by their settings, modalities by the data.
         latent = settings.latent_space()
+        _check_private(settings, latent, demands)
         grid = latent.single_grid
         image_network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
         joint_image_network: ImageNetwork = build_member(
@@ -116,7 +121,9 @@ class MultimodalVAE(GaussianModel):
         shared, outputs = _build_shared(settings)
         generated = {name: available[name] for name in demands.generates}
         sharing = [name for name, each in generated.items() if grid is None or not isinstance(each, Image)]
-        inputs = {name: outputs if name in sharing else latent.size for name in generated}
+        inputs = {
+            name: outputs if name in sharing and settings.shared else latent.size_seen_by(name) for name in generated
+        }
         modalities, decoders = make_decoders(
             {name: size + described for name, size in inputs.items()}, generated, networks
         )
@@ -134,7 +141,8 @@ class MultimodalVAE(GaussianModel):
         )
         inference: Inference = mmgen.inference.get(settings.inference or demands.inference)(parts, demands.posteriors)
         _check_inference(settings.inference or demands.inference, inference, demands)
-        return cls(latent, modalities, decoders, inference, condition, shared, sharing, condition_encoder)
+        kind = MixtureVAE if inference.mixes else cls
+        return kind(latent, modalities, decoders, inference, condition, shared, sharing, condition_encoder)
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
@@ -144,6 +152,7 @@ class MultimodalVAE(GaussianModel):
     @property
     def capabilities(self) -> frozenset[str]:
         found = super().capabilities | ({"subsets"} if self.inference.any_subset else set())
+        found |= {"private latents"} if self.latent.owners else set()
         networks = [self.decoders[name] for name in self.decoded_attributes()]
         split = networks and all(isinstance(each, AttributeDecoder) for each in networks)
         return found | {"split attributes"} if split and self.condition is None and self.shared is None else found
@@ -181,7 +190,7 @@ class MultimodalVAE(GaussianModel):
         """
         if name not in self.decoders:
             raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.decoders)}")
-        flat = z.reshape(-1, z.shape[-1])
+        flat = self.latent.seen_by(name, z.reshape(-1, z.shape[-1]))
         if self.shared is not None and name in self.sharing:
             flat = self.shared(flat)
         if self.condition:
@@ -213,7 +222,8 @@ class MultimodalVAE(GaussianModel):
         decoder, modality = self.decoders[name], self.modalities[name]
         assert isinstance(decoder, AttributeDecoder) and isinstance(modality, Attributes)
         assert self.condition is None and self.shared is None
-        logits = decoder.logits_of_attribute(z.reshape(-1, z.shape[-1]), attribute).reshape(*z.shape[:-1], -1)
+        flat = self.latent.seen_by(name, z.reshape(-1, z.shape[-1]))
+        logits = decoder.logits_of_attribute(flat, attribute).reshape(*z.shape[:-1], -1)
         return modality.log_prob_of_attribute(logits, attribute, batch.values[name], batch.present[name])
 
     @property
@@ -226,6 +236,68 @@ class MultimodalVAE(GaussianModel):
     def generative_networks(self) -> list[nn.Module]:
         further = (self.shared, self.condition_encoder)
         return [self.decoders, *(network for network in further if network is not None)]
+
+
+class MixtureVAE(MultimodalVAE):
+    """Multimodal VAE whose posterior given several modalities is a mixture of Gaussians.
+
+    Objectives see its parts (:meth:`subset_posteriors`); whatever reads a trained model draws from the mixture.
+    """
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return super().capabilities - {"gaussian"} | {"mixture"}
+
+    def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian | GaussianMixture:  # type: ignore[override]  # no Gaussian is promised: see capabilities
+        subsets = self.inference.mixed_subsets(inputs) if inputs else []
+        if len(subsets) < 2:
+            return super().posterior(batch, inputs)
+        every = self.inference.posteriors(batch, subsets)
+        known = {name: there if there.dim() == 1 else there.any(1) for name, there in batch.present.items()}
+        held = torch.stack([torch.stack([known[name] for name in subset]).all(0) for subset in subsets])
+        parts = [torch.stack([getattr(one, part) for one in every]) for part in ("mean", "log_sd")]
+        return GaussianMixture.even(DiagonalGaussian(*parts), held)
+
+    def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
+        q = self.posterior(batch, inputs)
+        return q.choose(generator) if isinstance(q, GaussianMixture) else q
+
+    def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
+        return self.posterior(batch, inputs).mean
+
+    def trace(
+        self, batch: Batch, inputs: Inputs, samples: int | None = None, names: Sequence[str] | None = None
+    ) -> Trace:
+        q = self.posterior(batch, inputs)
+        if not isinstance(q, GaussianMixture):
+            return super().trace(batch, inputs, samples, names)
+        z = q.sample(None, () if samples is None else (samples,))
+        ratio = self.log_prior(z) - q.log_prob(z)  # its divergence has no closed form
+        likelihood = {
+            name: self.log_likelihood(name, z, batch) for name in (self.generates if names is None else names)
+        }
+        return Trace(z, likelihood, divergence={"z": -ratio}, log_ratio={"z": ratio})
+
+
+def _check_private(settings: MultimodalSettings, latent: LatentSpace, demands: Demands) -> None:
+    """Refuse layers of z that belong to modalities which are not there, or that other settings leave no place for."""
+    if not latent.owners:
+        return
+    strange = sorted(set(latent.owners.values()) - set(demands.generates))
+    if strange:
+        raise SettingsError(
+            f"model.private_sizes got {strange[0]}, expected modalities that are generated, "
+            f"{', '.join(demands.generates)}; name one of them"
+        )
+    for other, value in (
+        ("latent_size", "a grid" if not isinstance(settings.latent_size, int) else ""),
+        ("shared", "settings" if settings.shared else ""),
+    ):
+        if value:
+            raise SettingsError(
+                f"model.{other} got {value}, but decoders of models with model.private_sizes see parts of one flat z; "
+                "leave one of both out"
+            )
 
 
 def _build_shared(settings: MultimodalSettings) -> tuple[nn.Module | None, int]:
@@ -271,6 +343,11 @@ def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
         raise SettingsError(
             f"inference '{name}' has no posterior for every subset of modalities, which the objective needs; "
             f"use one of {', '.join(able)}"
+        )
+    if inference.mixes and "mixture" not in demands.needs:
+        raise SettingsError(
+            f"inference '{name}' has posteriors that are mixtures, and the objective needs single Gaussians; "
+            f"use '{demands.inference}'"
         )
     missing = [inputs for inputs in demands.posteriors if not inference.has_posterior(inputs)]
     if missing:

@@ -55,6 +55,8 @@ class RunSettings(Protocol):
 class Objective(ABC):
     """Base of all objectives, the functions that training maximises; members are frozen pydantic dataclasses."""
 
+    variants: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    """Settings of variants that :func:`mmgen.testing.check` checks besides the default ones."""
     selects: ClassVar[bool] = True
     """Whether its value on validation examples selects the best weights; False keeps the last weights."""
 

@@ -55,6 +55,10 @@ def list_settings(schema: type) -> list[Setting]:
     if not hasattr(schema, "__pydantic_fields__") and not hasattr(schema, "model_fields"):
         return []
     described = TypeAdapter(schema).json_schema(by_alias=False)
+    for base in schema.__mro__:  # pydantic forgets the docstrings of inherited fields
+        for name, field in getattr(base, "__pydantic_fields__", {}).items():
+            if name in described.get("properties", {}) and field.description:
+                described["properties"][name].setdefault("description", field.description)
     return list(_iterate_settings(described, described.get("$defs", {}), ""))
 
 

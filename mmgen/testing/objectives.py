@@ -1,20 +1,23 @@
 """Checks of objectives."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
+from typing import Any
 from unittest import mock
 
 import torch
 
+import mmgen.models
 import mmgen.objectives
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import Model, build_model
 from mmgen.objectives import Adversarial, Bound, Objective
+from mmgen.settings.registry import BUILT_IN, list_registries
 from mmgen.testing.linear_gaussian import (
     draw_conditional_observations,
     draw_observations,
@@ -24,6 +27,7 @@ from mmgen.testing.linear_gaussian import (
     make_linear_gaussian,
 )
 from mmgen.testing.small import CASES, Case, small_cases
+from mmgen.training.model_run import read_experiment
 from mmgen.training.settings import TrainingSettings
 
 _COPIES = 2_000
@@ -33,14 +37,18 @@ _PARTS = 20
 
 
 def check_objective(name: str) -> None:
-    """Check that an objective trains every parameter and, if it is a bound, lies below the exact log-likelihood."""
-    check_training(name)
-    check_bound(name)
+    """Check that an objective trains every parameter and, if it is a bound, lies below the exact log-likelihood.
+
+    So do the variants that its class names as ``variants``.
+    """
+    for settings in ({}, *mmgen.objectives.get(name).variants):
+        check_training(name, settings)
+        check_bound(name, settings)
 
 
-def check_training(name: str) -> None:
+def check_training(name: str, settings: Mapping[str, Any] | None = None) -> None:
     """Check an objective's shape, finiteness and terms, and that every parameter of its model gets a gradient."""
-    objective = mmgen.objectives.get(name)()
+    objective = mmgen.objectives.get(name)(**(settings or {}))
     case = _find_case(objective)
     torch.manual_seed(0)
     model = build_model(case.model, objective.demands, case.data)
@@ -76,25 +84,33 @@ def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batc
 
 
 def _find_case(objective: Objective) -> Case:
-    """Return the first small case, data and model settings, that suits an objective."""
-    found = next((case for case in small_cases() if _is_suitable(case, objective)), None)
+    """Return the first small case, data and model settings, that suits an objective; models from outside are last."""
+    refusals = []
+    for case in [*small_cases(), *_cases_from_outside()]:
+        if case.data.modalities.keys() >= {*objective.demands.modalities}:
+            try:
+                build_model(case.model, objective.demands, case.data)
+            except SettingsError as refusal:
+                refusals.append(str(refusal))
+            else:
+                return case
     names = " and ".join(objective.demands.modalities)
-    assert found is not None, f"no small data have {names}, which it looks at: their kind needs a method example"
-    return found
+    assert refusals, f"no small data have {names}, which it looks at: their kind needs a method example"
+    raise AssertionError(f"no small model suits it: {'; '.join(dict.fromkeys(refusals))}")
 
 
-def _is_suitable(case: Case, objective: Objective) -> bool:
-    """Return whether the case has the modalities of an objective, and a model that it accepts."""
-    if not case.data.modalities.keys() >= {*objective.demands.modalities}:
-        return False
-    try:
-        build_model(case.model, objective.demands, case.data)
-    except SettingsError:
-        return False
-    return True
+def _cases_from_outside() -> Iterator[Case]:
+    """Yield small cases with the models of packages and files that are not mmgen's own."""
+    models = next(room for room in list_registries() if room.noun == "model")
+    for member in models.members():
+        if member.origin != BUILT_IN:
+            example = {**mmgen.models.get(member.name).settings.example, "name": member.name}
+            for case in CASES:
+                values = {"model": example, "data": case.data.model_dump(mode="json")}
+                yield replace(case, model=read_experiment(values).model)
 
 
-def check_bound(name: str) -> bool:
+def check_bound(name: str, settings: Mapping[str, Any] | None = None) -> bool:
     """Check that a bound lies below the exact log p(x), or log p(x | y) if it conditions on y.
 
     Every weight of a likelihood is 1. The model is linear and Gaussian, so that the log-likelihood is known exactly,
@@ -104,7 +120,7 @@ def check_bound(name: str) -> bool:
     Returns:
         True if the objective claims to be a bound.
     """
-    objective = make_unweighted_objective(name)
+    objective = make_unweighted_objective(name, settings)
     case = _find_case(objective)
     if case != CASES[0]:
         model = build_model(case.model, objective.demands, case.data)
@@ -135,11 +151,11 @@ def check_bound(name: str) -> bool:
     return True
 
 
-def make_unweighted_objective(name: str) -> Objective:
-    """Return the objective with every weight of a likelihood at 1."""
+def make_unweighted_objective(name: str, settings: Mapping[str, Any] | None = None) -> Objective:
+    """Return the objective with every weight of a likelihood at 1, and settings."""
     member = mmgen.objectives.get(name)
     weights = {field.name: 1.0 for field in fields(member) if field.name.endswith("_weight")}  # type: ignore[arg-type]  # every member is a dataclass, which the base need not be
-    return member(**weights)
+    return member(**{**weights, **(settings or {})})
 
 
 @contextmanager

@@ -38,6 +38,8 @@ SMALL_MODEL = MultimodalSettings(
     attribute_network=AttributeNetwork(embedding=4, hidden=8, decoder_hidden=8),
 )
 
+SMALL_PRIVATE = SMALL_MODEL.model_copy(update={"private_sizes": {"image": 2, "attributes": 1}})
+
 SMALL_AUTOENCODER = AutoencoderSettings(
     codec=Pixels(), noise=0.2, attribute_network=AttributeNetwork(embedding=4, hidden=8, decoder_hidden=8)
 )
@@ -105,6 +107,7 @@ CASES = (
     Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_MODEL),
     Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_LABELLED),
     Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_AUTOENCODER),
+    Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_PRIVATE),
     Case(SMALL_GRAPH, small_graph, ("graph", "features"), ("graph",), GraphSettings(latent_size=3, hidden=4)),
 )
 """Every member is tried on the first that suits it."""

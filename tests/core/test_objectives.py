@@ -29,7 +29,7 @@ from mmgen.testing.linear_gaussian import (
 from mmgen.testing.objectives import make_unweighted_objective
 from mmgen.testing.small import SMALL_AUTOENCODER, SMALL_DATA, SMALL_MODEL, small_batch
 
-BOUNDS = ("bivcca", "cvae", "elbo", "iwae", "jmvae")
+BOUNDS = ("bivcca", "cvae", "elbo", "iwae", "jmvae", "mmvae", "mopoe")
 """Objectives that are bounds where nothing is weighted, and must go on saying so; others are sums of several bounds."""
 
 
@@ -41,7 +41,8 @@ def replace_noise() -> Iterator[int]:
 
 @pytest.mark.parametrize("name", mmgen.objectives.names())
 def test_contract(name: str) -> None:
-    objectives.check_training(name)
+    for settings in ({}, *mmgen.objectives.get(name).variants):
+        objectives.check_training(name, settings)
 
 
 NAMED = DataSettings.from_descriptions(
@@ -65,15 +66,19 @@ WEIGHED = [
 def test_every_weight_of_a_likelihood_acts_on_it_by_any_name(name: str, setting: str) -> None:
     """Where an objective takes modalities by their names, its weights go by what they are."""
     member = mmgen.objectives.get(name)
-    by_name = "modalities" in {each.name for each in fields(member)}
+    named = {each.name for each in fields(member)}
+    by_name = "modalities" in named
     data, called = (NAMED, tuple(NAMED.modalities)) if by_name else (SMALL_DATA, ("image", "attributes"))
     values, bounds = [], []
     for weight in (1.0, 0.02):
         others = {each: 1.0 for of, each in WEIGHED if of == name}
-        chosen = {"modalities": called, "given": called[:1]} if by_name else {}
+        chosen = {"modalities": called} if by_name else {}
+        chosen |= {"given": called[:1]} if "given" in named else {}
         objective = member(**{**others, setting: weight}, **chosen)
         torch.manual_seed(0)
         settings = SMALL_AUTOENCODER if "fixed encoder" in objective.demands.needs else SMALL_MODEL
+        if "private latents" in objective.demands.needs:
+            settings = settings.model_copy(update={"private_sizes": {called[0]: 2}})
         model = build_model(settings, objective.demands, data).eval()
         small = small_batch()
         parts = [dict(zip(called, part.values(), strict=False)) for part in (small.values, small.present)]

@@ -44,6 +44,10 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 }
 EXPECTED = {"telbo": GAMMA, "capacity": 1 / 4, "beta-tcvae": 1 / 6, "factor-vae": 1.0, "hfvae": 1.0}
 """The weight before beta, where it is not lambda."""
+BY_TERMS: dict[str, dict[str, Any]] = {"mvtcae": {"alpha": 0.0}, "mopoe": {}, "mmvae": {}, "mmvae-plus": {}}
+"""Objectives of random subsets or of mixtures, whose value is the sum of their terms by lambda and beta."""
+NONE = ("mvtcae", "mmvm", "crmvae")
+"""Objectives with divergences that are not to p(z)."""
 PULL_THE_AGGREGATE: dict[str, dict[str, float]] = {
     "beta-tcvae": {"beta": 5.0},
     "capacity": {"capacity": 25.0},
@@ -84,6 +88,17 @@ def test_every_objective_weighs_the_description_as_it_says(name: str, monkeypatc
         assert pulled.training_weight("attributes") is None
     if name in LABEL_IN_Z:
         assert member().training_weight("attributes") == 1.0  # p(y) and p(z) count alike
+        return
+    if name in NONE:
+        assert member().training_weight("attributes") is None
+    if name in BY_TERMS:
+        weighted = member(attributes_weight=LAMBDA, beta=BETA, **BY_TERMS[name])
+        assert weighted.training_weight("attributes") == pytest.approx(LAMBDA / BETA)
+        bound = weighted(make_linear_gaussian(), draw_observations(20))
+        terms = bound.terms
+        expected = terms["log p(image|z)"] + LAMBDA * terms["log p(attributes|z)"] - BETA * terms["kl"]
+        torch.testing.assert_close(bound.value, expected)
+    if name in {*NONE, *BY_TERMS}:
         return
     if name == "reader":  # without a divergence
         assert member().training_weight("attributes") is None
