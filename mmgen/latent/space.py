@@ -51,7 +51,7 @@ class LatentSpace:
             >>> LatentSpace.flat(3).with_private({"image": 2}).layers
             {'z': 3, 'z of image': 2}
         """
-        own = {f"z of {name}": name for name in sizes}
+        own = {f"z of {name}": name for name in sorted(sizes)}  # files sort keys too
         return LatentSpace({**self.shapes, **{layer: sizes[name] for layer, name in own.items()}}, own)
 
     def seen_by(self, name: str, z: Tensor) -> Tensor:

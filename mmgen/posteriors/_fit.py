@@ -228,10 +228,10 @@ def _check_model(model: Model, path: Path, layers: Layers) -> None:
             f"z of {path} holds discrete {' and '.join(model.latent_modalities)}, but a fitted density is continuous; "
             "use --posterior own, or a model of another kind"
         )
-    if layers == "top" and len(model.latent.layers) == 1:
+    if layers == "top" and (len(model.latent.layers) == 1 or model.latent.owners):
         raise UsageError(
-            f"--layers got top, but z of {path} has one layer, expected all; leave it out, or fit to a model of "
-            "several layers, such as hierarchical-vae"
+            f"--layers got top, but z of {path} has no layer above another, expected all; leave it out, or fit to a "
+            "model of such layers, such as hierarchical-vae"
         )
 
 

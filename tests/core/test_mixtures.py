@@ -13,6 +13,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.mixture import GaussianMixture
+from mmgen.latent.space import LatentSpace
 from mmgen.models import build_model
 from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, exact_posterior, make_linear_gaussian
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, inference_parts, small_batch
@@ -155,16 +156,22 @@ def test_private_layers_are_inferred_and_read_by_their_modality_alone() -> None:
     settings = SMALL_MODEL.model_copy(update={"private_sizes": {"image": 2, "attributes": 1}})
     torch.manual_seed(0)
     model = build_model(settings, objective.demands, SMALL_DATA).eval()
-    assert model.latent.layers == {"z": 3, "z of image": 2, "z of attributes": 1}
+    assert model.latent.layers == {"z": 3, "z of attributes": 1, "z of image": 2}
     model.inference.absent["z of attributes"].data.fill_(0.7)
     q = model.posterior(small_batch(), ("image",))
-    assert (q.mean[:, 5] == 0).all() and torch.allclose(q.log_sd[:, 5], torch.tensor(0.7))
-    assert (q.mean[:, :5] != 0).all()
+    assert (q.mean[:, 3] == 0).all() and torch.allclose(q.log_sd[:, 3], torch.tensor(0.7))
+    assert (q.mean[:, [0, 1, 2, 4, 5]] != 0).all()
     z = torch.randn(4, 6)
     moved = z.clone()
-    moved[:, 5] += 1
+    moved[:, 3] += 1
     torch.testing.assert_close(model.decode("image", z), model.decode("image", moved))
     assert not torch.allclose(model.decode("attributes", z), model.decode("attributes", moved))
+
+
+def test_private_layers_have_one_order_however_they_are_named() -> None:
+    sizes = {"image": 2, "attributes": 1}
+    for order in (sizes, dict(reversed(sizes.items()))):
+        assert [*LatentSpace.flat(3).with_private(order).layers] == ["z", "z of attributes", "z of image"]
 
 
 @pytest.mark.parametrize(
