@@ -122,7 +122,7 @@ class MultimodalVAE(GaussianModel):
         generated = {name: available[name] for name in demands.generates}
         sharing = [name for name, each in generated.items() if grid is None or not isinstance(each, Image)]
         inputs = {
-            name: outputs if name in sharing and settings.shared else latent.size_seen_by(name) for name in generated
+            name: outputs if name in sharing and shared is not None else latent.size_seen_by(name) for name in generated
         }
         modalities, decoders = make_decoders(
             {name: size + described for name, size in inputs.items()}, generated, networks
