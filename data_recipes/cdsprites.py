@@ -92,7 +92,11 @@ class Cdsprites(Recipe):
         factors: dict[str, NDArray[Any]] = {name: value.astype(np.float32) for name, value in found.items()}
         vocabulary = {word: code for code, word in enumerate(self._vocabulary)}
         sentences = [[vocabulary[word] for word in self._sentence(one)] for one in words]
-        columns = {"image": np.stack(pictures), "attributes": codes, "text": np.array(sentences, np.uint16)}
+        columns: dict[str, NDArray[Any]] = {
+            "image": np.stack(pictures),
+            "attributes": codes,
+            "text": np.array(sentences, np.uint16),
+        }
         return Rows(columns, factors)
 
     def _words(self, codes: NDArray[np.uint8]) -> list[list[str]]:

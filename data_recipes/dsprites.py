@@ -122,7 +122,8 @@ _INSIDE = _is_in_square, _is_in_ellipse, _is_in_heart
 
 def is_inside(shape: str, u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return whether points, in pixels from the middle of a sprite of scale 1, lie in it; v points downwards."""
-    return _INSIDE[SHAPES.index(shape)](u, v)
+    inside: NDArray[np.bool_] = _INSIDE[SHAPES.index(shape)](u, v)
+    return inside
 
 
 _MD5 = "7da33b31b13a06f4b04a70402ce90c2e"

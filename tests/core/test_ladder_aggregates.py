@@ -209,5 +209,5 @@ def test_a_flat_model_has_no_top(tmp_path: Path) -> None:
     model = tmp_path / "flat.safetensors"
     train_model(data, settings_of(data), model).run()
     settings = complete_fit_settings(merge({"aggregate": {"layers": "top"}}, {}), load_model(model)[1])
-    with pytest.raises(UsageError, match=r"--layers got top, but z of \S+flat.safetensors has no layer above another, expected all"):
+    with pytest.raises(UsageError, match=r"--layers got top, .* has no layer above another, expected all"):
         fit_aggregate(model, data, settings, tmp_path / "a.safetensors")
