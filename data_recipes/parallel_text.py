@@ -80,8 +80,8 @@ def _find_file(path: Path, language: str) -> Path:
         if (path.parent / name).is_file():
             return path.parent / name
     raise DataError(
-        f"there is no {path}.{language} or {path}.{language}.gz, expected a file of sentences for each of --languages; "
-        "give the files' common beginning without the language, or one tab-separated file"
+        f"there is no {path}.{language} or {path}.{language}.gz, expected a text file with a sentence in each line for "
+        "each of --languages; give the files' common beginning without the language, or one tab-separated file"
     )
 
 

@@ -149,8 +149,9 @@ def build_attributes(
         )
     repeated = [name for name, count in name_counts.items() if count > 1 and name in attributes.values]
     if repeated:
+        last = [name for name in columns if _attribute_name(name) == repeated[0]][-1]
         raise UsageError(
-            f"two columns would be the attribute '{repeated[0]}'; rename one of them, or {advice} one of them"
+            f"two columns would be the attribute '{repeated[0]}'; rename one of them, or {advice} {shell_quoted(last)}"
         )
     return attributes
 

@@ -21,6 +21,7 @@ from mmgen.core.pictures import MOST_BYTES
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._files import list_examples, shell_quoted
 from mmgen.data_recipes._own._hub_files import (
+    ENDINGS,
     check_all_pictures_read,
     check_files_are_safe,
     check_saved_dataset,
@@ -36,12 +37,13 @@ from mmgen.data_recipes._streams import part_of
 _FORMATS = ("imagefolder", "parquet", "arrow", "webdataset", "json", "csv")
 """The library's readers that read tables and pictures, and nothing that could be code."""
 
-_ENDINGS = {".parquet": "parquet", ".arrow": "arrow", ".tar": "webdataset"}
 _CODE = ("pth",)  # what WebDataset would hand to torch.load
 _OF_THE_FORMAT = ("__key__", "__url__")  # WebDataset's own columns
 _AT_ONCE = 1000
 _LOOKED_AT = 100  # cells of a column, until one holds something
 _ELSEWHERE = "it is a file elsewhere on this machine, which a dataset may not name"
+
+_OF_PICTURES = "name a dataset of images, or the file in this one that holds them (.parquet, .arrow, .tar)"
 
 _Read = TypeVar("_Read")
 
@@ -142,8 +144,7 @@ class HubSource(Source):
             raise UsageError(f"--image-column names '{wrong[0]}', which holds no pictures; {expected}")
         if not columns:
             raise DataError(
-                f"{self.where} has no column of pictures, only {list_examples(list(data.features))}; name a dataset of "
-                "images"
+                f"{self.where} has no column of pictures, only {list_examples(list(data.features))}; {_OF_PICTURES}"
             )
         unused = [name for name in columns if selected and name not in selected]
         if unused:
@@ -316,11 +317,11 @@ def _load_splits(
         saved = library.load_from_disk(str(path))
         return dict(saved) if isinstance(saved, dict) else {"all": saved}
     if path.is_file():
-        reader = _ENDINGS.get(path.suffix.lower())
+        reader = ENDINGS.get(path.suffix.lower())
         if reader is None:
-            zipped = "; make-data folder reads zips" if path.suffix.lower() == ".zip" else ""
             raise DataError(
-                f"{dataset} is no folder, and does not end in {', '.join(_ENDINGS)}; name one that does{zipped}"
+                f"{dataset} is no folder, and does not end in {', '.join(ENDINGS)}; name one that does, and unpack "
+                "what is packed otherwise (make-data folder reads zips)"
             )
         builder = library.load_dataset_builder(reader, data_files=str(path))
     else:
@@ -335,7 +336,7 @@ def _load_splits(
             check_all_pictures_read(path, read)
     reader = type(builder).__module__.split(".")[-1]
     if reader not in _FORMATS:
-        raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")
+        raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; {_OF_PICTURES}")
     builder.download_and_prepare()
     return dict(builder.as_dataset())
 

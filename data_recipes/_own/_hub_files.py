@@ -10,9 +10,12 @@ from typing import Any
 from unittest import mock
 
 from mmgen.core.errors import DataError
-from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.foreign import CannotReadError, open_foreign, read_file
 from mmgen.core.parsing import MalformedError, parse_json, printable
 from mmgen.data_recipes._own._files import PICTURE_ENDINGS, Files, stays_inside
+
+ENDINGS = {".parquet": "parquet", ".arrow": "arrow", ".tar": "webdataset"}
+"""The library's readers by the ending of a file."""
 
 _DESCRIPTIONS = ("README.md", ".huggingface.yaml", "dataset_infos.json", "dataset_info.json", "state.json",
                  "dataset_dict.json")  # fmt: skip
@@ -46,6 +49,11 @@ def check_files_are_safe(dataset: str, roots: Sequence[str]) -> None:
                 continue
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
                 raise DataError(f"{printable(path, 200)} is a device or a pipe, expected files and folders; remove it")
+            if name.lower().endswith(tuple(ENDINGS)) and is_within(path, roots):
+                try:
+                    open_foreign(Path(path)).close()
+                except CannotReadError as error:
+                    raise DataError(f"cannot read {printable(path, 200)}: {error}") from None
             if name in _DESCRIPTIONS and not is_within(path, roots):
                 raise file_elsewhere_error(dataset, path)
             if name in _DESCRIPTIONS and size > _MOST_BYTES:

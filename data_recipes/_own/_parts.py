@@ -48,8 +48,8 @@ def parts_by_folder(folders: Folders, where: str, has_parts: bool) -> tuple[list
         if level != place and (_may_be_parts(names) or (place is None and any(map(part_of, names)))):
             listed = ", ".join(f"'{printable(name, 40)}'" if name else "none" for name in sorted(names)[:_MOST_NAMED])
             raise DataError(
-                f"pictures in {where} are in the folders {listed}, which may be parts of a split; call all of these "
-                f"folders train, val or test, or take all folders as classes with {CLASSES}"
+                f"pictures in {where} are in the folders {listed}, which may be parts of a split; call all "
+                f"folders of one level train, val or test, and none of another, or take all as classes with {CLASSES}"
             )
     if place is None:
         return None, folders
@@ -125,8 +125,8 @@ def draw_parts(groups: NDArray[np.int64], seed: int) -> Parts:
     number = int(groups.max()) + 1
     if number < 3:
         raise DataError(
-            f"the pictures are in only {number} groups, of which none may be in two parts, expected at least 3; choose "
-            "another column for --group, or add pictures"
+            f"the pictures make {number} groups, of which none may be in two parts, expected at least 3: equal "
+            "pictures are one group, as those of a value of --group are; add others, or choose another --group"
         )
     train, val = _part_shares(number)
     return split_by_group(groups, number, seed, "iid", train=train, val=val)

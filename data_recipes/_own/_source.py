@@ -144,7 +144,8 @@ def modality_names(columns: Sequence[str], suffix: str = "") -> dict[str, str]:
         if not NAME.match(name) or name in ("attributes", "text", *others):
             raise UsageError(
                 f"the column '{column}' would be the image modality '{name}', expected letters, digits, '_' and '-', "
-                "and no name that is taken, as attributes and text are; rename the column"
+                "and no name that is taken, as attributes and text are; rename the column (in a WebDataset: names of "
+                "files without a point before the ending)"
             )
     return modalities
 

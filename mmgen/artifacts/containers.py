@@ -30,6 +30,7 @@ from mmgen.artifacts.header import (
     parse_json,
 )
 from mmgen.core.errors import ArtifactError, reason_of
+from mmgen.core.foreign import CannotReadError, open_foreign
 from mmgen.core.parsing import MAX_TEXT_BYTES, printable
 from mmgen.settings.arguments import check_arguments
 
@@ -101,7 +102,7 @@ def read_tensor_table(path: Path) -> TensorTable:
     """
     size = regular_file_size(path)
     try:
-        with open(path, "rb") as file:
+        with open_foreign(path) as file:
             (length,) = struct.unpack("<Q", file.read(8))
             if length > min(MAX_TEXT_BYTES, size - 8):
                 raise ArtifactError(
@@ -109,7 +110,7 @@ def read_tensor_table(path: Path) -> TensorTable:
                     "make it again or copy it again"
                 )
             text = file.read(length)
-    except (OSError, struct.error) as error:
+    except (OSError, struct.error, CannotReadError) as error:
         raise ArtifactError(f"cannot read {path}: {error}; check the file") from None
     values = parse_json(text, f"{path}: the safetensors header")
     metadata = values.pop("__metadata__", {}) if isinstance(values, dict) else None
@@ -136,8 +137,10 @@ def _is_hdf5(path: Path) -> bool:
     """Return True for an HDF5 file, False for a safetensors file; refuse all other files."""
     regular_file_size(path)
     try:
-        with open(path, "rb") as file:
+        with open_foreign(path) as file:
             start = file.read(16)
+    except CannotReadError as error:
+        raise ArtifactError(f"cannot read {path}: {error}") from None
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {reason_of(error)}; check its permissions") from None
     if start[:8] == SIGNATURE:

@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 from mmgen.core.errors import reason_of
 
 _BLOCK = 2**20
+_BEGINNING = 64  # bytes that show a stand-in
 _GZIP = b"\x1f\x8b"
 _LONGEST = 200  # characters of a library's own words
 
@@ -55,6 +56,31 @@ def open_regular(path: Path, limit: float = math.inf) -> BinaryIO:
         raise CannotReadError(_too_large(status.st_size, limit))
     what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
     raise CannotReadError(f"it is {what}, expected a file")
+
+
+def _check_is_itself(beginning: bytes) -> None:
+    """Raise an error for the beginning of a file that stands in for another one, whatever its name says."""
+    if beginning.startswith(b"version https://git-lfs."):
+        raise CannotReadError("it is a pointer of Git LFS instead of the file, which git lfs pull gets")
+    if beginning.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        raise CannotReadError("it is a web page instead of the file: download the file itself")
+
+
+def open_foreign(path: Path, limit: float = math.inf) -> BinaryIO:
+    """Open a file as :func:`open_regular` does; refuse what stands in for it as well.
+
+    Raises:
+        OSError, ValueError: There is none, or it may not be read.
+        CannotReadError: It is no regular file, is larger, is a pointer of Git LFS, or a web page.
+    """
+    file = open_regular(path, limit)
+    try:
+        _check_is_itself(file.read(_BEGINNING))
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _too_large(size: int, limit: float) -> str:
@@ -95,7 +121,7 @@ def read_file(path: Path, limit: int) -> bytes:
         ...
         mmgen.core.foreign.CannotReadError: it has 12 bytes, expected at most 11
     """
-    with _explain_errors(), open_regular(path, limit) as file:
+    with _explain_errors(), open_foreign(path, limit) as file:
         data = _read_up_to(file, limit + 1)  # it may grow meanwhile, and files in /proc say that they have 0 bytes
     if len(data) > limit:
         raise CannotReadError(f"it has too many bytes, expected at most {limit:,}")
@@ -112,7 +138,7 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
         CannotReadError: It cannot be read, or is no regular file.
     """
     with _explain_errors():
-        opened = open_regular(path)
+        opened = open_foreign(path)
     with opened as file:
         with _explain_errors():
             packed = file.read(len(_GZIP)) == _GZIP
@@ -145,7 +171,7 @@ def open_zip(path: Path) -> zipfile.ZipFile:
         CannotReadError: It cannot be read, is no regular file, no zip, or one that broke off.
     """
     with _explain_errors():
-        open_regular(path).close()
+        open_foreign(path).close()
     try:
         return zipfile.ZipFile(path)
     # zipfile raises NotImplementedError for versions of the format that it does not know, and ValueError for damaged
@@ -186,6 +212,8 @@ def iterate_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int)
         with archive.open(member) as file:
             # Not .read() without a number, which unpacks up to 1 GiB before it looks at the size.
             while piece := file.read(min(size, member.file_size - size_read)):
+                if not size_read:
+                    _check_is_itself(piece[:_BEGINNING])
                 size_read += len(piece)
                 yield piece
     except OSError as error:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mmgen.core.foreign import CannotReadError, open_regular
+from mmgen.core.foreign import CannotReadError, open_foreign, open_regular
 from mmgen.core.plain_text import NotTextError, decode_lines, decode_text
 
 MAX_TEXT_BYTES = 16 * 2**20
@@ -219,7 +219,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def _open_bounded(path: Path, limit: float) -> BinaryIO:
     try:
-        return open_regular(path, limit)
+        return open_foreign(path, limit)
     except CannotReadError as error:
         raise MalformedError(str(error)) from None
 
@@ -227,9 +227,9 @@ def _open_bounded(path: Path, limit: float) -> BinaryIO:
 def read_beginning(path: Path, limit: int = 4096) -> str:
     """Return the first ``limit`` letters of a text file; "" if it cannot be read."""
     try:
-        with _open_bounded(path, math.inf) as file:
+        with open_regular(path) as file:
             return file.read(limit).decode("utf-8", "replace")
-    except (OSError, MalformedError):
+    except (OSError, ValueError, CannotReadError):
         return ""
 
 

@@ -36,7 +36,7 @@ BEGINS, FITS = "unsigned bytes with 3 dimensions (it begins otherwise)", "bytes,
     [
         (b"", BEGINS),
         (b"PK\x03\x04 a zip file", BEGINS),
-        (b"<html><body>404</body></html>", BEGINS),
+        (b"<html><body>404</body></html>", "it is a web page instead of the file"),
         (GOOD[:10], BEGINS),
         (GOOD[:-1], FITS),
         (GOOD + b"\0", FITS),

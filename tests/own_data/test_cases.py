@@ -12,7 +12,7 @@ CASES = Path(__file__).parents[3] / "shared" / "cases"
 READ, REFUSED = 0, 1
 FOLDER = "folder {} --dry-run --size 32"
 PARALLEL = "parallel-text --languages en,de --min-count 2 --train {}"
-PARTS = "which may be parts of a split; call all of these folders train, val or test"
+PARTS = "which may be parts of a split; call all folders of one level train, val or test"
 ENCODING = "holds a name in no known encoding"
 OTHER_TABLE = "--metadata takes a table of another name"
 

@@ -72,7 +72,7 @@ def test_what_may_be_parts_is_refused_or_taken_as_classes(case: str, tmp_path: P
     names, says = MIXED[case]
     folder = write(tmp_path / "p", names)
     with pytest.raises(
-        DataError, match="call all of these folders train, val or test, or take all folders as cl"
+        DataError, match="call all folders of one level train, val or test, and none of another, or take all as cl"
     ) as no:
         opened(folder)
     assert says in str(no.value)

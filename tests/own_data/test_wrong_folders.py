@@ -169,7 +169,7 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     "group in two parts": (
         table(lambda rows: [r | {"split": ["train", "test"][n % 2], "who": n // 2} for n, r in enumerate(rows)]),
         ["--group", "who"], 1, "are of one group, as are 15 in all"),
-    "one group": (column("who", lambda n: "she"), ["--group", "who"], 1, "in only 1 groups"),
+    "one group": (column("who", lambda n: "she"), ["--group", "who"], 1, "make 1 groups"),
     "two captions": (column("caption", lambda n: "x"), [], 2, "columns 'text' and 'caption' could be captions"),
     "no words": (column("c", lambda n: "?!"), ["--caption", "c"], 1, "have no words: it holds none"),
     "same attribute": (
