@@ -98,7 +98,7 @@ def _even_rows(
             raise DataError(
                 f"{where} has {len(row)} cell{'s' * (len(row) > 1)} in line {line:,} "
                 f"('{printable(separator.join(row), 60)}'), expected {number} as in its first line, separated by "
-                f"{_SEPARATORS[separator]}; fix the line, or save the table as CSV (UTF-8)"
+                f"{_SEPARATORS[separator]}; fix this line or the first one, or save the table as CSV (UTF-8)"
             )
         else:
             yield line, row

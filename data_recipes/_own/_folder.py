@@ -166,7 +166,7 @@ class FolderSource(FileSource):
             try:
                 data = self._files.read(name, MOST_BYTES)
             except CannotReadError as error:
-                raise DataError(f"cannot read {where}: {error}; write it again") from None
+                raise DataError(f"cannot read {where}: {error}; get or write it again") from None
             tables[name] = self._parse_table(data, where, f"{folder}/" if folder and metadata is None else "")
         return tables
 
@@ -179,7 +179,7 @@ class FolderSource(FileSource):
             raise DataError(
                 f"{where} has no column file_name in its first line, only {list_examples(list(table.columns))}; add "
                 "it, or say which column names the pictures with --image-column; if these are no names of columns, "
-                "save the table as CSV (UTF-8)"
+                "save the table as CSV (UTF-8) with a line of names above them"
             )
         for column in self._picture_columns(table):
             for row, cell in enumerate(table.columns[column]):

@@ -230,8 +230,8 @@ class HubSource(Source):
             return convert(value)
         except MalformedError as error:
             raise DataError(
-                f"the column '{printable(column, 60)}' of {self.where} holds {error}; leave it out with --ignore "
-                f"{shell_quoted(column)}"
+                f"the column '{printable(column, 60)}' of {self.where} holds {error}; save it as one (in a WebDataset "
+                f"as .txt), or leave it out with --ignore {shell_quoted(column)}"
             ) from None
 
 

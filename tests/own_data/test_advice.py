@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.own_data._pictures import write_folder
+from tests.own_data._tables import PICTURES
 from tests.own_data.test_cases import CASES, FOLDER, PARALLEL, REFUSED, ROWS
+from tests.own_data.test_tables import REFUSED as TABLES_REFUSED
 from tests.own_data.test_wrong_folders import WRONG
 from tests.program import within
 
@@ -187,6 +189,42 @@ def test_who_does_what_a_refusal_says_gets_on(
 
 def test_every_advice_of_the_cases_is_tried() -> None:
     assert {row for row in ROWS_REFUSED if row[0] not in NO_ADVICE} == OBEYED.keys()
+
+
+_BEHIND, _ABOVE = re.compile(r"[^\n]+\n\Z"), re.compile(r"\A[^\n]*\n")
+TABLES: dict[str, tuple[Callable[[str], str], str]] = {
+    "a pipe is missing": (lambda data: data.replace("| 4  red", "| 4| red"), ""),
+    "a comma too many": (lambda data: _BEHIND.sub("", data), ""),
+    "no line of names": (lambda data: f"file_name,colour\n{data}", ""),
+    "another name": (str, "--image-column Filename"),
+    "a column without a name": (lambda data: data.replace("colour,", "colour,place"), ""),
+    "carets": (lambda data: data.replace("^", ","), ""),
+    "spaces": (lambda data: data.replace(" ", ","), ""),
+    "single quotes": (lambda data: data.replace("'", ""), ""),
+    "comments": (lambda data: _ABOVE.sub("", data), ""),
+    "comments behind it": (lambda data: _BEHIND.sub("", data), ""),
+    "a title": (lambda data: _ABOVE.sub("", data), ""),
+    "a blank first line": (lambda data: _ABOVE.sub("", data), ""),
+    "names again": (lambda data: _BEHIND.sub("", data), ""),
+    "totals": (lambda data: _BEHIND.sub("", data), ""),
+    "names without endings": (lambda data: re.sub(r"^(\d+)", r"\1.png", data, flags=re.MULTILINE), ""),
+    "names in capitals": (lambda data: data.replace(".PNG", ".png"), ""),
+    "another folder": (lambda data: data.replace("x/", ""), ""),
+    "no file name": (lambda data: _BEHIND.sub("", data), ""),
+    "parts under another name": (lambda data: data.replace("TestSet", "test"), "--split usage"),
+    "other words for parts": (str, "--ignore split"),
+}
+"""What the refusals of tables say, done: a change of the table, and an option."""
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_who_mends_a_table_as_it_says_gets_on(case: str, tmp_path: Path) -> None:
+    change, option = TABLES[case]
+    (tmp_path / "p").mkdir()
+    for name, data in PICTURES.items():
+        (tmp_path / "p" / name).write_bytes(data)
+    (tmp_path / "p/metadata.csv").write_text(change(TABLES_REFUSED[case][0]), encoding="utf-8")
+    assert obeyed(tmp_path, f"{FOLDER} {option}".format("p")) == ""
 
 
 _OPTION = re.compile(r"(--drop-unreadable|--folders-are-classes|--(?:ignore|bins) (?:'[^']+'|\w+(?:,\w+)*))")

@@ -44,7 +44,7 @@ NO_COLUMN = "has no column file_name in its first line, only"
 REFUSED: dict[str, tuple[str, str]] = {
     "a pipe is missing": (
         "file_name| number| colour\n" + "".join(f"{name}| 0| red\n" for name in NAMES[:-1]) + f"{NAMES[-1]}| 4  red\n",
-        "has 2 cells in line 25 ('23.png|4  red'), expected 3 as in its first line, separated by pipes (|); fix the"),
+        "has 2 cells in line 25 ('23.png|4  red'), expected 3 as in its first line, separated by pipes (|); fix this"),
     "a comma too many": (table(tail="00.png,red,dark\n"), "has 3 cells in line 26 ('00.png,red,dark'), expected 2"),
     "a comma more behind each": (table(tail="00.png,red,\n"), "has 3 cells in line 26"),
     "an open quote": (table(tail='00.png,"red\n'), "in or behind line 26 a quote that is not closed"),
