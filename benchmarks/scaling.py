@@ -74,7 +74,7 @@ def run(arguments: list[str], folder: Path) -> tuple[float, float]:
 def slope(few: float, many: float, ratio: float, start: float) -> str:
     """Return the slope between two sizes of the seconds above those of the start; "" where there are hardly any."""
     few, many = few - start, many - start
-    return f"{math.log(many / few, ratio):.2f}" if few > 0.1 and many > 0.1 else ""
+    return f"{math.log(many / few, ratio):.2f}" if few > 0.5 else ""
 
 
 def main() -> None:

@@ -5,11 +5,12 @@ import sys
 import textwrap
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmgen.core.parsing import strip_controls
+from mmgen.core.processes import repeat_lost_request
 from mmgen.core.progress import Progress, Watch, Work
 from mmgen.core.surroundings import is_first_process
 
@@ -175,12 +176,19 @@ def _format_progress(progress: Progress, work: Work[T], pace: _Pace, width: int 
     return " · ".join(parts)
 
 
+def _heed_requests(work: Work[Any]) -> Iterator[Progress]:
+    """Do the work, which a request to stop that a library has swallowed ends."""
+    for progress in work:
+        repeat_lost_request()
+        yield progress
+
+
 def _run_with_progress_lines(work: Work[T]) -> T:
     """Do the work, print its progress as lines of text, and return its result."""
     pace, started, last = _Pace(), time.monotonic(), 0.0
     say(f"{work.description} ...")
     progress = None
-    for progress in work:
+    for progress in _heed_requests(work):
         now = time.monotonic()
         pace.record_progress(progress.done, now)
         if now - max(last, started) >= _PLAIN_INTERVAL:
@@ -217,7 +225,7 @@ def follow(work: Work[T]) -> T:
     )
     with Bars(*columns, console=console, refresh_per_second=8) as bars:
         task = bars.add_task(strip_controls(work.description), total=work.total, facts="")
-        for progress in work:
+        for progress in _heed_requests(work):
             pace.record_progress(progress.done, time.monotonic())
             bars.update(task, completed=progress.done, facts=_format_progress(progress, work, pace, width))
         bars.update(task, completed=work.total)

@@ -27,7 +27,7 @@ from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.commands import source_file_of, stage_class, stage_names
 from mmgen.core.errors import MmgenError, advice_of, clip, format_unknown_name
 from mmgen.core.parsing import strip_controls
-from mmgen.core.processes import prepare_program
+from mmgen.core.processes import REPEAT_SECONDS, prepare_program, stop_requests
 from mmgen.core.surroundings import is_first_process
 from mmgen.core.version import __version__
 
@@ -205,23 +205,17 @@ class Terminated(BaseException):
         self.number = number
 
 
-_REPEAT_SECONDS = 1.0  # seconds in which a terminal and a parent program may both send the same request
-_stop_requests: dict[str, float] = {}
-"""Times of requests to stop, by word: "interrupted", "terminated"."""
-
-
 def _raise_stop_request(number: int, frame: object) -> None:
     """Handle a signal by an exception that ends the command; ignore its repetition within a second."""
-    word = "interrupted" if number == signal.SIGINT else "terminated"
-    if _stop_requests and time.monotonic() - min(_stop_requests.values()) < _REPEAT_SECONDS:
+    if stop_requests and time.monotonic() - max(stop_requests.values()) < REPEAT_SECONDS:
         return
-    _stop_requests[word] = time.monotonic()
+    stop_requests[number] = time.monotonic()
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
 
 def _install_signal_handlers() -> None:
     """Let Ctrl-C and SIGTERM end a command, unless the parent process made this one ignore them."""
-    _stop_requests.clear()
+    stop_requests.clear()
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -278,10 +272,10 @@ def _run_command_line(arguments: Sequence[str]) -> int:
         Exception
     ) as error:  # memory, disks and workers fail in exceptions of many libraries; a bug keeps its traceback
         _wait_for_first_process()
-        if _stop_requests:  # a library swallowed the request and then failed
-            word = next(iter(_stop_requests))
-            say(f"mmgen: {word}")
-            return 130 if word == "interrupted" else 143
+        if stop_requests:  # a library swallowed the request and then failed
+            number = next(iter(stop_requests))
+            say(f"mmgen: {'interrupted' if number == signal.SIGINT else 'terminated'}")
+            return 128 + number
         sentence = _explain_system_failure(error)
         if sentence is None:
             raise

@@ -21,7 +21,7 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Repeat a signal in a moment if it came while Python ignored exceptions."""
+    """Repeat a signal if it came while Python ignored exceptions, when it no longer counts as the same request."""
     numbers = {"KeyboardInterrupt": _signal.SIGINT, "Terminated": _signal.SIGTERM}
     number = numbers.get(unraisable.exc_type.__name__)
     if number is None:
@@ -29,7 +29,7 @@ def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
         return
     import threading
 
-    again = threading.Timer(0.01, os.kill, (os.getpid(), number))
+    again = threading.Timer(1.1, os.kill, (os.getpid(), number))
     again.daemon = True
     again.start()
 

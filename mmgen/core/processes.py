@@ -180,9 +180,18 @@ def choose_process_count(requested: int | None, cores: int) -> int:
     return cores if requested is None else min(requested, A_CORE * cores)
 
 
-_REPEAT = (
-    1.0  # seconds in which a terminal or a scheduler, and a program that runs this one, may all pass one request on
-)
+REPEAT_SECONDS = 1.0
+"""Seconds in which a terminal or a scheduler, and a program that runs this one, may all pass one request to stop on."""
+stop_requests: dict[int, float] = {}
+"""Signals that have raised an exception in this command, and when; whatever goes on in spite of them has lost it."""
+
+
+def repeat_lost_request() -> None:
+    """Send a signal again that has raised an exception, which a library must have swallowed, since work goes on."""
+    for number, asked in [*stop_requests.items()]:
+        if time.monotonic() - asked > REPEAT_SECONDS:
+            del stop_requests[number]
+            signal.raise_signal(number)
 
 
 class StopRequest:
@@ -210,7 +219,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
         nonlocal requested_at
         if request.signal_number is None:
             request.signal_number, requested_at = number, time.monotonic()
-        elif time.monotonic() - requested_at > _REPEAT:
+        elif time.monotonic() - requested_at > REPEAT_SECONDS:
             restore_handlers()
             signal.raise_signal(number)
 

@@ -75,7 +75,7 @@ class MultimodalSettings(ModelSettings):
     """Networks next to z that modalities share (CK Section 5.1); left out, each modality has its own."""
     hidden: Count = 512
     """Width of the layers that join features."""
-    head_layers: Annotated[int, Field(ge=0)] | None = None
+    head_layers: Annotated[int, Field(ge=0, le=100)] | None = None
     """Hidden layers between the features of one modality and its Gaussian: left out, two for images and one for text
     (VE Appendix A.4); 0 for WG's networks."""
     activation: Literal["elu", "relu", "silu"] = "elu"

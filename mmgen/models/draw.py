@@ -62,7 +62,7 @@ class DrawSettings(ModelSettings):
 
     name: Literal["draw"] = "draw"
     """The kind of model."""
-    steps: Count = 64
+    steps: Annotated[int, Field(ge=1, le=1000)] = 64
     """T (Gregor et al., 2015: 64 on MNIST)."""
     latent_size: Count = 100
     """D, dimensions of z of a step, so that z has T * D."""

@@ -26,7 +26,7 @@ class AttributeNetwork:
     """Width of the two-layer networks after the embedding."""
     decoder_hidden: Annotated[int, Field(ge=1)] = 128
     """Width of the hidden layers of the decoder p(y_k | z)."""
-    decoder_layers: Annotated[int, Field(ge=1)] = 2
+    decoder_layers: Annotated[int, Field(ge=1, le=100)] = 2
     """How many hidden layers it has (WG's published code: 3)."""
     batch_norm: bool = False
     """Whether the layers of a shared network are followed by batch norm (WG on CelebA)."""

@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from mmgen.core.errors import SettingsError
@@ -46,6 +47,8 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
+Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
+"""Widths or numbers of feature maps, one at least."""
 Grid = tuple[int, int, int]
 """Shape (C, h, w) of a z with places."""
 

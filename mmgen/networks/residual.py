@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.networks._base import Conv2d, ImageNetwork, Reshape, cell_coordinates, dense_layers, divide_sides
+from mmgen.networks._base import Conv2d, ImageNetwork, Reshape, Sizes, cell_coordinates, dense_layers, divide_sides
 
 __all__ = ["Residual"]
 
@@ -35,7 +35,7 @@ class Residual(ImageNetwork):
 
     patch: Size = 2
     """Side of the patches that the encoder folds into channels."""
-    channels: tuple[Size, ...] = (32, 64, 96, 128)
+    channels: Sizes = (32, 64, 96, 128)
     """Feature maps of the encoder: the first layer at the resolution of patches, each further one at half the side."""
     fully_connected: Size = 256
     """Width of the fully connected layers next to z."""

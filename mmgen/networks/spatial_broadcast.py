@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.networks._base import ACTIVATIONS, Conv2d, ImageNetwork, cell_coordinates, dense_layers, divide_sides
+from mmgen.networks._base import ACTIVATIONS, Conv2d, ImageNetwork, Sizes, cell_coordinates, dense_layers, divide_sides
 
 __all__ = ["SpatialBroadcast"]
 
@@ -31,7 +31,7 @@ class SpatialBroadcast(ImageNetwork):
 
     patch: Size = 8
     """Side of the patches that the encoder folds into channels."""
-    channels: Annotated[tuple[Size, ...], Field(min_length=1)] = (32,)
+    channels: Sizes = (32,)
     """Feature maps of the encoder: a linear map of each patch, then convolutions of 3 x 3 which halve the side."""
     fully_connected: tuple[Size, ...] = (256, 256)
     """Widths of the encoder's fully connected layers."""

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from mmgen.likelihoods import full_precision
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, dense_layers
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Sizes, dense_layers
 from mmgen.networks.strided import Strided
 
 __all__ = ["SpatialTransformer"]
@@ -32,7 +32,7 @@ class SpatialTransformer(ImageNetwork):
 
     sheet: Size = 28
     """Side of the sheet that the object is drawn on."""
-    fully_connected: tuple[Size, ...] = (256, 512)
+    fully_connected: Sizes = (256, 512)
     """Hidden widths of the networks that draw and that place."""
     background: float = -6.0
     """Decoder output where nothing is drawn, at first: a logit, so the probability of ink is 0.2 %."""
@@ -40,9 +40,9 @@ class SpatialTransformer(ImageNetwork):
     """Whether z decides the colour of the canvas too: for one object on an even ground of several colours."""
     patch: Size = 4
     """Side of the patches that the encoder folds into channels."""
-    channels: tuple[Size, ...] = (32, 64, 128)
+    channels: Sizes = (32, 64, 128)
     """Feature maps of the encoder's layers."""
-    features: tuple[Size, ...] = (256,)
+    features: Sizes = (256,)
     """Widths of the encoder's fully connected layers."""
     activation: Literal["elu", "relu", "silu"] = "relu"
     """Non-linearity."""

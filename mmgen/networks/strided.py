@@ -7,7 +7,16 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.networks._base import ACTIVATIONS, Conv2d, ConvTranspose2d, ImageNetwork, Reshape, dense_layers, divide_sides
+from mmgen.networks._base import (
+    ACTIVATIONS,
+    Conv2d,
+    ConvTranspose2d,
+    ImageNetwork,
+    Reshape,
+    Sizes,
+    dense_layers,
+    divide_sides,
+)
 
 __all__ = ["Strided"]
 
@@ -24,9 +33,9 @@ class Strided(ImageNetwork):
 
     patch: Size = 4
     """Side of the patches folded into channels."""
-    channels: tuple[Size, ...] = (32, 64, 128)
+    channels: Sizes = (32, 64, 128)
     """Feature maps: the first layer at the resolution of patches, each further one at half the side."""
-    fully_connected: tuple[Size, ...] = (256,)
+    fully_connected: Sizes = (256,)
     """Widths of the fully connected layers next to the convolutions; the decoder mirrors them."""
     activation: Literal["elu", "relu", "silu"] = "relu"
     """Non-linearity (ReLU is 10 % faster than the others on CPUs)."""

@@ -110,7 +110,7 @@ class FitSettings(Settings):
     @property
     def family_name(self) -> str:
         """Name of the family of densities."""
-        return str((self.aggregate.family or {"name": self.build_target().family or _FAMILY})["name"])
+        return str((self.aggregate.family or {}).get("name") or self.build_target().family or _FAMILY)
 
     def build_family(self) -> Family:
         """Build the family of densities that the settings name."""

@@ -119,6 +119,6 @@ def test_one_request_may_come_as_several_signals(monkeypatch: pytest.MonkeyPatch
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
             signal.raise_signal(number)
         assert request.signal_number == signal.SIGINT
-        monkeypatch.setattr(signals, "_REPEAT", -1.0)  # a while later
+        monkeypatch.setattr(signals, "REPEAT_SECONDS", -1.0)  # a while later
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
