@@ -70,7 +70,7 @@ def read_parallel_text(path: Path, languages: Sequence[str]) -> tuple[dict[str, 
         listed = " and ".join(f"{count:,} of {name}" for name, count in counts.items())
         raise DataError(
             f"the lines of {path}.* do not align: there are {listed}, expected equally many, line by line translations "
-            "of one another; get the files again"
+            "of one another; give files whose lines belong together"
         )
     return sentences, digest.hexdigest()
 

@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -107,14 +108,20 @@ def test_a_library_is_set_up_by_us_alone() -> None:
 
 def test_figures_look_the_same_in_a_session_that_has_its_own_style() -> None:
     from mmgen.figures.drawing.page import Grid, Text
+    from mmgen.figures.plots import Plot, PlotOptions
 
     def draw() -> bytes:
         canvas = np.full((40, 80, 3), 255, np.uint8)
         return Grid(canvas, [Text("a heart", 2, 2, 8)]).image.tobytes()
 
-    plain = draw()
+    def look_at_style(*_: object) -> Any:
+        return matplotlib.rcParams["text.usetex"], matplotlib.rcParams["font.family"]
+
+    plot = Plot(look_at_style, frozenset())
+    plain, plain_style = draw(), plot([], PlotOptions())
     with matplotlib.rc_context({"font.family": "serif", "text.usetex": True, "figure.facecolor": "red"}):
         assert draw() == plain
+        assert plot([], PlotOptions()) == plain_style
         assert matplotlib.rcParams["text.usetex"], "the session keeps its own"
 
 
