@@ -32,6 +32,8 @@ class Selector(Settings):
     """Method of guidance, such as cfg; with guidance the default is that by candidates."""
     given: int | None = None
     """Number of conditioning attributes."""
+    judge: str | None = None
+    """Network of the judge, where there are several."""
     field: str | None = None
     """A detail of the score to show in place of its value ("log_weight_variance"); its standard error is the detail of
     the same name with "_stderr" behind it."""
@@ -40,7 +42,7 @@ class Selector(Settings):
 
     def matches(self, file: str, score: Any) -> bool:
         """Return True if a score in ``file`` meets all conditions."""
-        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "guidance_method", "given"}
+        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "guidance_method", "given", "judge"}
         conditions = self.model_dump(include=keys, exclude_none=True)
         conditions |= {"guidance_method": self.guidance_method or ""} if self.guidance is not None else {}
         fits = all(getattr(score, key) == value for key, value in conditions.items())

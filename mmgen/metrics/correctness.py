@@ -64,6 +64,7 @@ class CodeAgreement(Metric):
     columns: ClassVar = {
         "sd of 5 splits": "splits_sd",
         "queries": "queries",
+        "all right": "all_right",
         "commonest values": "commonest",
         "balanced": "balanced",
     }
@@ -129,10 +130,25 @@ class CodeAgreement(Metric):
                 "queries": len(values),
                 "images_per_query": predicted.shape[1],
                 "splits_sd": mean.splits_sd,
+                **_share_all_right(codes, predicted, queries),
                 "pixels": evaluation.drawn_pictures.pixels,
                 **_compare_with_constant(codes, predicted, queries.weights, evaluation.attributes.sizes),
             },
         )
+
+
+def _share_all_right(
+    codes: NDArray[np.uint8], predicted: NDArray[np.uint8], queries: Queries
+) -> dict[str, float | None]:
+    """Return the percentage of pictures that have all given attributes right, with its error; {} where one is given."""
+    given = codes != UNKNOWN
+    if given.sum(1).max() < 2:
+        return {}
+    right = ((predicted == codes[:, None]) | ~given[:, None]).all(2).mean(1)
+    values, weights = _average_by_caption(100 * right, queries)
+    mean = weighted_mean(values, weights, 0)
+    error = share_error(mean.value, mean.stderr, len(values) * predicted.shape[1])
+    return {"all_right": mean.value, "all_right_stderr": error}
 
 
 def _compare_with_constant(
@@ -199,6 +215,8 @@ class Correctness(CodeAgreement):
     are captions. Where captions are made of the names of attributes there is also ``caption-words``, over those that a
     caption names. Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and words of
     the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given.
+
+    ``all right`` is the percentage of pictures in which every given attribute is found.
 
     Where some values are much commoner than others, ``commonest values`` is what pictures of these alone get, and
     ``balanced`` weighs all values of an attribute alike.

@@ -69,3 +69,15 @@ def test_words_said_are_scored_by_themselves() -> None:
     assert (said.value, said.details["queries"]) == (pytest.approx(75), 2)
     assert said.by_attribute == {"Hat": 100.0, "Bald": 0.0}
     assert "commonest" not in said.details, "all words that are said are true"
+
+
+def test_pictures_that_show_every_word() -> None:
+    """Two queries of three words, two pictures each: one of four pictures has all of its words."""
+    codes = np.array([[1, 0, 1], [0, 1, 1]], np.uint8)
+    predicted = np.array([[[1, 0, 1], [1, 0, 0]], [[0, 1, 0], [1, 1, 1]]], np.uint8)
+    queries = Queries(codes, np.array([1.0, 3.0]), 3, None)
+    (score,) = Correctness().score_codes(evaluation(), "own", queries, predicted)
+    assert score.value == pytest.approx(100 * (5 / 6 + 3 * 4 / 6) / 4)
+    assert score.details["all_right"] == pytest.approx(100 * (0.5 + 3 * 0.0) / 4)
+    alone = Queries(np.array([[UNKNOWN, 1, UNKNOWN]], np.uint8), np.ones(1), 1, None)
+    assert "all_right" not in Correctness().score_codes(evaluation(), "own", alone, predicted[:1])[0].details
