@@ -42,7 +42,8 @@ class Selector(Settings):
 
     def matches(self, file: str, score: Any) -> bool:
         """Return True if a score in ``file`` meets all conditions."""
-        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "guidance_method", "given", "judge"}
+        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "given", "judge"}
+        keys |= {"guidance", "guidance_method"}
         conditions = self.model_dump(include=keys, exclude_none=True)
         conditions |= {"guidance_method": self.guidance_method or ""} if self.guidance is not None else {}
         fits = all(getattr(score, key) == value for key, value in conditions.items())
