@@ -51,7 +51,8 @@ class FitAggregate(Training["TrainedModel"]):
             words=("attributes", "text", "nothing"),
         ),
     ] = None
-    """Condition of z: attributes (any subset may be unknown), text, other data by name, or nothing: p(z)."""
+    """Condition of z: attributes (any subset may be unknown), text, other data by name, several of these with commas
+    (any subset), or nothing: p(z)."""
     target: Annotated[str | None, MemberOf("mmgen.posteriors"), Option(metavar="NAME", default="aggregate")] = None
     """Target of the fit: {mmgen.posteriors}. true is p(words | z)^W p(z) (CK Eq. 3)."""
     text_weight: Annotated[float | str | None, Option(metavar="W", default="training")] = None

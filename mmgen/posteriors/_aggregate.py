@@ -21,7 +21,8 @@ from mmgen.models import Model
 from mmgen.networks import TextNetwork, text_encoder
 
 Given = str
-"""Condition of a fit: "attributes", "text", "nothing", or the name of a modality of another kind."""
+"""Condition of a fit: "attributes", "text", "nothing", the name of a modality of another kind, or several of these with
+commas, of which any subset may be known: "attributes,image"."""
 Layers = Literal["top", "all"]
 Condition = Modality | None
 
@@ -57,7 +58,8 @@ class Aggregate(nn.Module):
     q(z).
 
     The density reads attributes as one-hot codes with a mask, so any part of them may be unknown. A recurrent network,
-    trained with the density, reads sentences; its last state is fed to every step of a flow.
+    trained with the density, reads sentences; its last state is fed to every step of a flow. With ``further``
+    conditions any subset of all may be known, and none of them: the posteriors of MLD and MUNITE, in a second stage.
 
     For a model with several layers of z it may be fitted to the top one alone, q(z_L | y). The model draws the layers
     below, z ~ q(z_L | y) p(z_{L-1} | z_L) ..., so sampling needs the model (:meth:`attach_model`).
@@ -70,6 +72,11 @@ class Aggregate(nn.Module):
         layers: "all", or "top" alone.
         networks: Builds further networks; it may return None.
         described: Description of a condition that is neither attributes nor text, which an encoder of its kind reads.
+        further: Further conditions with their descriptions.
+
+    References:
+        Multi-modal Latent Diffusion (Bounoua, Franzese, Michiardi, 2024), arXiv:2306.04445, MLD
+        MUNITE (Yeo, Sung, 2026)
     """
 
     shift: Tensor
@@ -85,6 +92,7 @@ class Aggregate(nn.Module):
         layers: Layers = "all",
         networks: Callable[[], Networks | None] = lambda: None,
         described: Description | None = None,
+        further: Sequence[tuple[Modality, Description]] = (),
     ) -> None:
         super().__init__()
         self.latent = latent
@@ -92,19 +100,18 @@ class Aggregate(nn.Module):
         # In a list, so that the frozen model's weights are neither trained nor saved with the aggregate.
         self._model: list[Model] = []
         self.condition = condition
-        width = 0
-        if isinstance(condition, Attributes):
-            width = condition.description_size
-        elif isinstance(condition, Text):
-            # Without dropout: a draw and its density are two calls, and both must see the same context.
-            network = replace(text_network or TextNetwork(), dropout=0.0)
-            self.reader = reader = text_encoder(len(condition.vocabulary), network)
-            width = reader.features
-        elif condition is not None and described is not None:
-            self.reader, width = condition.encoder(described.read_network_settings({}, "aggregate.networks"))
-            with torch.no_grad():  # layers that learn their input size from data get their weights
-                blank, present = described.values_and_presence(torch.zeros(2, *described.event_shape))
-                condition.features(self.reader.eval(), blank, present)
+        reader, width = (None, 0) if condition is None else _make_reader(condition, described, text_network)
+        if reader is not None:
+            self.reader = reader
+        self.further = {modality.name: modality for modality, _ in further}
+        self.readers = nn.ModuleDict()
+        self._widths = {} if condition is None else {condition.name: width}
+        for modality, each in further:
+            reader, self._widths[modality.name] = _make_reader(modality, each, text_network)
+            if reader is not None:
+                self.readers[modality.name] = reader
+        if further:  # and whether each is known
+            width = sum(self._widths.values()) + len(self._widths)
         self.density = family.build_density(latent, width)
         self.by_likelihood, self.few_candidates = family.by_likelihood, family.few_candidates
         self.networks = networks()
@@ -133,12 +140,17 @@ class Aggregate(nn.Module):
 
     @property
     def given(self) -> Given:
-        """Kind of condition: "attributes", "text", "nothing", or the name of another modality."""
+        """Kind of condition: "attributes", "text", "nothing", or the name of another modality; several with commas."""
         if self.condition is None:
             return "nothing"
-        if isinstance(self.condition, Attributes | Text):
-            return self.condition.kind
-        return self.condition.name
+        every = (self.condition, *self.further.values())
+        return ",".join(each.kind if isinstance(each, Attributes | Text) else each.name for each in every)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the modalities that the density is conditioned on, attributes first; () for q(z)."""
+        every = [] if self.condition is None else [self.condition, *self.further.values()]
+        return tuple(each.name for each in sorted(every, key=lambda each: not isinstance(each, Attributes)))
 
     def attach_model(self, model: Model) -> Self:
         """Set the model that draws the layers of z below the fitted one; return self."""
@@ -187,6 +199,10 @@ class Aggregate(nn.Module):
         """
         if self.condition is None:
             return None
+        if self.further:
+            every = [(self.condition, getattr(self, "reader", None))]
+            every += [(each, dict(self.readers).get(name)) for name, each in self.further.items()]
+            return torch.cat([self._optional_context(*one, condition) for one in every], -1)
         name = self.condition.name
         if condition is None or name not in condition.values:
             if not isinstance(self.condition, Attributes | Text):
@@ -205,6 +221,24 @@ class Aggregate(nn.Module):
             states: Tensor = self.reader(value)
             return states
         return self.condition.features(self.reader, value, present).to(self.shift.dtype)
+
+    def _optional_context(self, modality: Modality, reader: nn.Module | None, condition: Batch | None) -> Tensor:
+        """Return the vectors [B, X + 1] of one of several modalities: zeros where unknown, and whether it is known."""
+        batch, name = 1 if condition is None or not condition.values else condition.size, modality.name
+        if condition is None or name not in condition.values:
+            return torch.zeros(batch, self._widths[name] + 1, dtype=self.shift.dtype, device=self.shift.device)
+        value, present = condition.values[name], condition.present[name]
+        known = present if present.dim() == 1 else present.any(1)
+        if isinstance(modality, Attributes):
+            features = modality.describe(value, present)
+        elif isinstance(modality, Text):
+            assert reader is not None
+            features = reader(value)
+        else:
+            assert reader is not None
+            features = modality.features(reader, value, present)
+        flag = known.unsqueeze(-1).to(self.shift.dtype)
+        return torch.cat([features.to(self.shift.dtype) * flag, flag], -1)
 
     def log_prob(self, z: Tensor, condition: Batch | None) -> Tensor:
         """Return log q(z | condition) [..., B] in nats for z [..., B, D] of all layers."""
@@ -307,3 +341,22 @@ class Aggregate(nn.Module):
         contexts = [self.context(batch_of_queries(codes, name, device)) for codes in recombination.leaf_codes]
         q = self.networks.infer_recombined(recombination, [self.density.distribution(each, 1) for each in contexts])
         return DiagonalGaussian(self.shift + self.scale * q.mean, q.log_sd + self.scale.log())
+
+
+def _make_reader(
+    condition: Modality, described: Description | None, text_network: TextNetwork | None
+) -> tuple[nn.Module | None, int]:
+    """Return the network that reads a condition, None for attributes, and the number of its features."""
+    if isinstance(condition, Attributes):
+        return None, condition.description_size
+    if isinstance(condition, Text):
+        # Without dropout: a draw and its density are two calls, and both must see the same context.
+        network = replace(text_network or TextNetwork(), dropout=0.0)
+        reader = text_encoder(len(condition.vocabulary), network)
+        return reader, reader.features
+    assert described is not None
+    encoder, width = condition.encoder(described.read_network_settings({}, "aggregate.networks"))
+    with torch.no_grad():  # layers that learn their input size from data get their weights
+        blank, present = described.values_and_presence(torch.zeros(2, *described.event_shape))
+        condition.features(encoder.eval(), blank, present)
+    return encoder, width

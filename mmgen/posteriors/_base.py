@@ -1,6 +1,7 @@
 """The base class of targets: the distributions that a density over z is fitted to."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import torch
@@ -25,16 +26,26 @@ class Request(NamedTuple):
 
     @property
     def description(self) -> Description | None:
-        """Specification of the modality that the fit is conditioned on; None for q(z)."""
-        if self.given in ("attributes", "text"):
-            found: Description | None = getattr(self.data, self.given)
-            return found
-        return self.data.observed.get(self.given)
+        """Specification of the modality that the fit is conditioned on, the first of several; None for q(z)."""
+        return find_condition(self.data, given_names(self.given)[0])
 
     @property
     def is_generated(self) -> bool:
         """True if the model generates the modality that the fit is conditioned on."""
         return self.description is not None and self.description.name in self.objective.demands.generates
+
+
+def given_names(given: Given) -> list[str]:
+    """Return the names in a condition of a fit, which commas separate."""
+    return [name.strip() for name in given.split(",")]
+
+
+def find_condition(data: DataSettings, name: str) -> Description | None:
+    """Return the specification of a condition: attributes, text, or other data by name; None if there is none."""
+    if name in ("attributes", "text"):
+        found: Description | None = getattr(data, name)
+        return found
+    return data.observed.get(name)
 
 
 class FitParts(NamedTuple):
@@ -118,6 +129,18 @@ class Target(ABC):
         """Build the training task, which fits the density to batches of encodings."""
 
 
+def drop_modalities(batch: Batch, names: Sequence[str], keep_all: float) -> Batch:
+    """Hide modalities of a batch at random: all stay with probability ``keep_all``, else every subset is as likely."""
+    first = batch.present[names[0]]
+    whole = torch.rand(len(first), 1, device=first.device) < keep_all
+    kept = whole | (torch.rand(len(first), len(names), device=first.device) < 0.5)
+    present = {}
+    for name, stays in zip(names, kept.unbind(1), strict=True):
+        known = batch.present[name]
+        present[name] = known & (stays if known.dim() == 1 else stays.unsqueeze(1))
+    return batch | Batch({name: batch.values[name] for name in names}, present)
+
+
 def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
     """Hide attributes of a batch at random, so that one density can be fitted to all partial descriptions."""
     # A description stays whole with probability ``keep_all``. Otherwise the number of attributes that stay is uniform
@@ -146,9 +169,14 @@ class DensityTask(Task):
         self.keep_all = keep_all
 
     def hide_attributes(self, batch: Batch) -> Batch:
-        """Return a batch with attributes hidden at random; sentences stay whole."""
-        condition = self.aggregate.condition
-        return drop_attributes(batch, condition.name, self.keep_all) if isinstance(condition, Attributes) else batch
+        """Return a batch with attributes hidden at random, and of several modalities a random subset; sentences stay
+        whole.
+        """
+        aggregate = self.aggregate
+        for condition in (aggregate.condition, *aggregate.further.values()):
+            if isinstance(condition, Attributes):
+                batch = drop_attributes(batch, condition.name, self.keep_all)
+        return drop_modalities(batch, aggregate.reads, self.keep_all) if aggregate.further else batch
 
     def saved_tensors(self) -> dict[str, Tensor]:
         return dict(self.aggregate.state_dict())

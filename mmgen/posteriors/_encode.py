@@ -35,18 +35,20 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
 
     For data without pictures, the first modality that is no description takes the place of the image. The posterior
     is q(z|x) for CK's model and BiVCCA, and q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): the one that decoders
-    were trained on. Where that is a mixture, it is q(z|x): encodings of words alone say nothing of pictures.
+    were trained on. Where that is a mixture, it is of pictures alone: encodings of words say nothing of pictures.
 
     Raises:
         UsageError: No posterior of the model includes the image.
     """
     data, demands = settings.data, settings.build_objective().demands
-    queries, chosen = sorted(demands.posteriors), min if "mixture" in demands.needs else max
+    queries, words = sorted(demands.posteriors), [name for name, each in data.modalities.items() if each.describes]
+    if "mixture" in demands.needs:
+        queries = [given for given in queries if not {*given} & {*words}] or queries
     others = [name for name, each in data.modalities.items() if not each.describes]
     for name in dict.fromkeys([*data.observed, *others]):
         candidates = [given for given in queries if name in given]
         if candidates:
-            return chosen(candidates, key=len)
+            return max(candidates, key=len)
     inputs_in_words = " or ".join(dict.fromkeys(" and ".join(given) or "nothing" for given in queries))
     raise UsageError(
         f"fit-aggregate needs encodings of images, but the model infers z from {inputs_in_words}, which is no image; "

@@ -13,7 +13,7 @@ from mmgen.core.progress import Progress, Work
 from mmgen.latent.space import LatentSpace
 from mmgen.models import Model
 from mmgen.posteriors._aggregate import Aggregate, Layers
-from mmgen.posteriors._base import FitParts
+from mmgen.posteriors._base import FitParts, given_names
 from mmgen.posteriors._completions import distinct_descriptions
 from mmgen.posteriors._described_examples import (
     check_described,
@@ -73,8 +73,9 @@ def fit_aggregate(
     data = trained.data
     with Dataset.open(dataset_path) as dataset:
         input_descriptions = [data.modalities[name] for name in inputs]
-        observed = data.observed.get(settings.aggregate.given or "")
-        check_data(dataset, model_path, data.attributes, data.text, *input_descriptions, observed)
+        observed = [name for name in given_names(settings.aggregate.given or "") if name in data.observed]
+        read = [data.observed[name] for name in observed]
+        check_data(dataset, model_path, data.attributes, data.text, *input_descriptions, *read)
         described_examples = examples_described_in_training(trained, dataset)
     _check_model(model, model_path, settings.aggregate.layers)
     check_described(described_examples, settings, needs_descriptions(data, inputs, described_examples))
@@ -101,7 +102,7 @@ def fit_aggregate(
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
             is_validation = np.isin(latents.rows, split_rows(dataset, trained.data.split, "val"))
-            others = {} if observed is None else {observed.name: dataset.read_values(observed.name, latents.rows)}
+            others = {name: dataset.read_values(name, latents.rows) for name in observed}
         aggregate = settings.build(fitted).attach_model(model)
         if (words := latents.columns.get("attributes")) is not None:
             aggregate.keep_descriptions(*distinct_descriptions(words[~is_validation]))

@@ -111,8 +111,7 @@ class Fitted(Posterior):
         self.whole = whole
         self.name, self.aggregate, self.size = name, aggregate, size
         self._weights: Weights = weights or {}
-        condition = aggregate.condition
-        self.reads = () if condition is None else (condition.name,)
+        self.reads = aggregate.reads
         self.operators = aggregate.operators
         self.completes = name != "scan"
 

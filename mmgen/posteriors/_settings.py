@@ -13,7 +13,7 @@ from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings
 from mmgen.networks import TextNetwork
 from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers
-from mmgen.posteriors._base import Request, Target
+from mmgen.posteriors._base import Request, Target, find_condition, given_names
 from mmgen.posteriors._encode import posterior_to_aggregate
 from mmgen.results.naming import PosteriorName
 from mmgen.settings.config import Settings, build_member, merge, to_json_values, validate
@@ -40,7 +40,8 @@ class AggregateSettings(Settings):
     """Family of densities by name, and its own settings; left out, realnvp, or the only one of the target."""
     given: Given | None = None
     """Modality that it is conditioned on: attributes, text, data of another kind by name, or nothing (the learned prior
-    q(z)); left out, text where the model generates text, else attributes."""
+    q(z)); left out, text where the model generates text, else attributes. Several with commas, any of which may be
+    unknown: attributes,image."""
     layers: Layers = "all"
     """Layers of z that are fitted, where a model has several: all, or the top one (p(z) draws the others)."""
     keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -88,7 +89,7 @@ class FitSettings(Settings):
         parts = [target.posterior, *(target.file_name_parts if options.given != "nothing" else [])]
         parts += [self.family_name] if target.family is None else []
         usual = ("attributes",) if self.data.attributes else ("attributes", "text")
-        parts += [options.given] if options.given is not None and options.given not in usual else []
+        parts += [options.given.replace(",", "-")] if options.given is not None and options.given not in usual else []
         parts += ["top"] if options.layers == "top" else []
         return "-".join(parts)
 
@@ -126,14 +127,10 @@ class FitSettings(Settings):
 
     def build(self, latent: LatentSpace) -> Aggregate:
         """Build the density over points of ``latent``."""
-        data, options, target = self.data, self.aggregate, self.build_target()
-        condition: Condition = None
-        if options.given == "attributes":
-            condition = data.attributes.modality() if data.attributes else None
-        elif options.given == "text":
-            condition = data.text.modality() if data.text else None
-        described = data.observed.get(options.given or "")
-        condition = condition if described is None else described.modality()
+        options, target = self.aggregate, self.build_target()
+        found = [find_condition(self.data, name) for name in given_names(options.given or "")]
+        described, *others = [(None if each is None else each.modality(), each) for each in found]
+        condition: Condition = described[0]
         return Aggregate(
             latent,
             condition,
@@ -141,7 +138,8 @@ class FitSettings(Settings):
             options.text_network,
             options.layers,
             lambda: target.build_networks(latent.size, condition),
-            described=described,
+            described=described[1],
+            further=[(modality, each) for modality, each in others if modality is not None and each is not None],
         )
 
 
@@ -185,25 +183,27 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     generates_text = model.data.text is not None and model.data.text.name in objective.demands.generates
     posterior_to_aggregate(model)
     given: Given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
-    reads_sentences = given == "text" or isinstance(model.data.observed.get(given), TextDescription)
+    names = given_names(given)
+    found = [find_condition(model.data, name) for name in names]
+    reads_sentences = any(isinstance(each, TextDescription) for each in found)
     defaults = fit_defaults(given, reads_sentences).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
     latent = model.model.latent_space(model.data) if settings.aggregate.layers == "all" else None
     if by_family := settings.build_family().training_defaults(latent):
         settings = validate(FitSettings, merge(merge(defaults, {"training": {**by_family}}), values))
     target, request = settings.build_target(), Request(given, model.data, objective)
-    if given in model.data.observed and settings.aggregate.target["name"] != "aggregate":
+    if (len(names) > 1 or given in model.data.observed) and settings.aggregate.target["name"] != "aggregate":
         raise UsageError(
             f"--given got {given}, expected attributes, text or nothing for --target "
             f"{settings.aggregate.target['name']}; use --target aggregate"
         )
-    if given != "nothing" and request.description is None:
+    if given != "nothing" and (None in found or len(set(names)) < len(names)):
         if model.data.attributes is None and model.data.text is None:
             target.complete_settings(request)  # a target that needs words says so
         known = ", ".join(["attributes", "text", *model.data.observed])
         raise UsageError(
-            f"--given got {given}, which the model's dataset does not have, expected one of {known}; choose another, "
-            "or use --given nothing"
+            f"--given got {given}, expected one of {known}, or several of them with commas, of the model's dataset; "
+            "choose another, or use --given nothing"
         )
     if target.family is not None and settings.family_name != target.family:
         raise UsageError(
