@@ -132,6 +132,8 @@ class Stage(Settings):
         known = _setting_names(self.command, str(self.settings.get("recipe", "")))
         if unknown := next((key for key in self.settings if key not in known), None):
             raise ValueError(format_unknown_name("setting", unknown, known))
+        if zero := next((word for word in self.arguments if "\0" in word), None):
+            raise ValueError(f"got {clip(repr(zero), 80)}, expected texts without the character 0; leave it out")
         return self
 
     @property

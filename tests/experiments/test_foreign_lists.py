@@ -142,6 +142,12 @@ def test_other_commands_are_not_a_lists(command: str, tmp_path: Path) -> None:
     assert f"unknown command '{command}'" in refused(tmp_path, f'command = "{command}"')
 
 
+@pytest.mark.parametrize("setting", ['given = "a\\u0000b"', 'model = "a\\u0000b"', 'posterior = ["a\\u0000b"]'])
+def test_a_character_that_no_command_takes(setting: str, tmp_path: Path) -> None:
+    said = refused(tmp_path, f'command = "sample"\n{setting}\n')
+    assert "expected texts without the character 0; leave it out" in said
+
+
 def test_names_and_rows_fill_in_nothing_that_is_not_looked_at(tmp_path: Path) -> None:
     """Text is looked at as it is when all names are filled in; and it stays small."""
     text = FOLDER + 'metadata = "{a}{b}/x"\n[let]\na = "."\nb = "."\n'
