@@ -25,7 +25,7 @@ from mmgen.cli._options import remember_command_line
 from mmgen.cli._parameters import member_package, stage_function
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.commands import source_file_of, stage_class, stage_names
-from mmgen.core.errors import MmgenError, advice_of, clip, format_unknown_name
+from mmgen.core.errors import Interrupted, MmgenError, advice_of, clip, format_unknown_name
 from mmgen.core.parsing import strip_controls
 from mmgen.core.processes import REPEAT_SECONDS, prepare_program, stop_requests
 from mmgen.core.surroundings import is_first_process
@@ -250,7 +250,7 @@ def _run_command_line(arguments: Sequence[str]) -> int:
             say("mmgen: interrupted")
     except ReaderLeft:
         return 1
-    except MmgenError as error:
+    except (MmgenError, Interrupted) as error:
         _wait_for_first_process()
         say(f"mmgen: {strip_controls(str(error), keep='')}")  # one line, whatever the names of files hold
         return error.exit_code

@@ -20,7 +20,7 @@ import joblib
 from mmgen.artifacts.files import leads_out_of_folder
 from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._stages import hold_lock, run_command
-from mmgen.core.errors import ArtifactError, MmgenError, UsageError
+from mmgen.core.errors import ArtifactError, Interrupted, MmgenError, UsageError
 from mmgen.core.processes import choose_process_count
 from mmgen.experiments import Stage
 
@@ -291,7 +291,7 @@ class _LocalRunner(StageRunner):
         try:
             with _relay_lines(kept.append) as log:
                 yield log
-        except MmgenError:
+        except (MmgenError, Interrupted):
             for line in [*kept][-1 if self.stopping.is_set() else 0 :]:  # of one that was stopped: where it goes on
                 say(prefix + line)
             raise

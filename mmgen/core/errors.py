@@ -186,8 +186,11 @@ class TrainingError(MmgenError):
     """Error for a training that cannot go on, because of NaN or an infinite gradient."""
 
 
-class Interrupted(MmgenError):
-    """Error that ends work after a signal such as Ctrl-C, once its state is saved."""
+class Interrupted(BaseException):
+    """End of work after a signal such as Ctrl-C, once its state is saved.
+
+    It is no Exception: a script that goes on with its next run after ``except Exception`` ends too.
+    """
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
