@@ -155,13 +155,14 @@ class RealPictures:
         codes = self._dataset.read_attributes(self._info.name, rows)
         order = numpy_generator(settings.seed, "real pictures").permutation(len(rows))
         rows, codes = rows[order], codes[order]
-        half = assign_halves(codes, read_sources(self._dataset, rows))
+        sources = read_sources(self._dataset, rows)
         places: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
         for query in queries.codes:
             given = query != UNKNOWN
-            matching = (codes[:, given] == query[given]).all(1)
+            matching = np.flatnonzero((codes[:, given] == query[given]).all(1))
+            half = assign_halves(sources[matching])
             for side, found in enumerate(places):
-                found.append(np.flatnonzero(matching & (half == side))[: max(LEAST, settings.draws)])
+                found.append(matching[half == side][: max(LEAST, settings.draws)])
         used = np.unique(np.concatenate([part for side in places for part in side]))
         back = np.zeros(len(rows), np.int64)
         back[used] = np.arange(len(used))
@@ -216,18 +217,17 @@ class RealPictures:
         return self._components[1:]
 
 
-def assign_halves(codes: NDArray[np.uint8], source: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Assign each picture to half 0 or 1 [n]: pictures of one source together, those of a description evenly.
+def assign_halves(source: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Assign pictures of one description, in random order, to half 0 or 1 [n]: those of one source together.
+
+    What the description leaves open is not divided evenly: halves are as different as random draws are.
 
     Args:
-        codes: [n, A], in random order.
         source: [n].
     """
     _, first, number = np.unique(source, return_index=True, return_inverse=True)
-    # Sources in the order of their description, every other one in each half; random among the same description.
-    order = np.lexsort((first, *codes[first].T[::-1]))
     half = np.zeros(len(first), np.int64)
-    half[order] = np.arange(len(first)) % 2
+    half[np.argsort(first)] = np.arange(len(first)) % 2
     return half[number.reshape(-1)]
 
 
