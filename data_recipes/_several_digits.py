@@ -1,4 +1,4 @@
-"""The base of recipes for canvases of several digits: source digits by part, rows and the file; subclasses compose."""
+"""The base of recipes whose examples show several digits: source digits by part, and the file; subclasses compose."""
 
 from abc import abstractmethod
 from collections.abc import Generator
@@ -68,7 +68,7 @@ class DigitPools:
 
 
 class SeveralDigitsRecipe(Recipe):
-    """Base of recipes whose images show several handwritten digits on one canvas, described by text."""
+    """Base of recipes whose examples show several handwritten digits each, on one canvas or on several."""
 
     source: Source = "mnist"
     """Digits: mnist, or digits for the 1,797 that scikit-learn carries (no download)."""
@@ -88,6 +88,9 @@ class SeveralDigitsRecipe(Recipe):
     def _check_source(self) -> Self:
         check_digit_source(self.source, self.mnist)
         return self
+
+    def check_digits(self, pools: DigitPools) -> None:
+        """Refuse source digits that are too few; by default any number will do."""
 
     @abstractmethod
     def choose_digits(
@@ -121,6 +124,7 @@ class SeveralDigitsRecipe(Recipe):
         check_dataset_size(self.number, self.size**2, chunk)
         digits = read_digits(self.source, self.mnist)
         pools = DigitPools.divide(digits, seed)
+        self.check_digits(pools)
         part = pools.of_images(self.number, seed, self.name)
 
         def write_dataset() -> Generator[Progress, None, Path]:

@@ -53,9 +53,9 @@ def random_uniforms(bits: Bits) -> NDArray[np.float64]:
     return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
-def random_integers(bits: Bits, n: int) -> NDArray[np.int64]:
+def random_integers(bits: Bits, n: int | NDArray[np.int64]) -> NDArray[np.int64]:
     """Convert random bits to integers in 0 .. n - 1, for n < 2^31 (multiply and shift; bias below n / 2^32)."""
-    return (((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
+    return (((bits >> np.uint64(32)) * np.asarray(n, np.uint64)) >> np.uint64(32)).astype(np.int64)
 
 
 def random_choices(bits: Bits, n: int) -> NDArray[np.uint8]:

@@ -117,7 +117,9 @@ def _parse_numbers(value: Any, limit: float = math.inf) -> dict[str, float] | No
     return {str(name): float(number) for name, number in value.items()}
 
 
-def find_best_classifier(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
+def find_best_classifier(
+    dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = (), modality: str = ""
+) -> Path | None:
     """Find the most accurate attribute classifier of a dataset in ``folders``; None without one.
 
     The best one has the highest held-out accuracy; unmeasured ones come last, and of equals the newest wins. Files
@@ -127,6 +129,7 @@ def find_best_classifier(dataset_id: str, folders: Iterable[Path], preferred: Co
         dataset_id: Content id of the dataset.
         folders: Where to look.
         preferred: Content ids of classifiers that come before all others, such as the one that gave the scores at hand.
+        modality: Name of the modality that it reads; any if empty.
     """
     candidates = find_relatives(dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset_id)
 
@@ -139,8 +142,17 @@ def find_best_classifier(dataset_id: str, folders: Iterable[Path], preferred: Co
 
     for path in sorted(candidates, key=rank, reverse=True):  # stable: of equals the newest, which comes first
         try:
-            read_checkpoint(path, "classifier")
+            header, _ = read_checkpoint(path, "classifier")
         except ArtifactError:
             continue
-        return path
+        if modality in ("", _modality_of(header)):
+            return path
     return None
+
+
+def _modality_of(header: Header) -> Any:
+    """Return the name of the modality that the classifier with this header reads."""
+    described: Any = header.settings.get("classifier")
+    for key in ("reads", "name"):
+        described = described.get(key) if isinstance(described, dict) else None
+    return described

@@ -135,6 +135,8 @@ class ClassifierSettings(Settings):
 
     network: str
     """Network of the classifier: vedantam (VE's), cremer (CK's), small, attentive or encoder."""
+    modality: str = ""
+    """Modality that it reads, such as one of several pictures; the main one if empty."""
     told: tuple[str, ...] | None = None
     """Hints: attributes that it reads instead of predicting (CK 5.4: the relation); None for what the data need."""
     augment: bool = True
@@ -173,6 +175,18 @@ def resolve_hints(hints: Sequence[str] | None, dataset: Dataset) -> tuple[str, .
         if name not in names:
             raise UsageError(format_unknown_name("attribute", name, names))
     return tuple(name for name in names if name in hints)
+
+
+def _find_modality(name: str, dataset: Dataset) -> Description:
+    """Return the description of the modality that a classifier reads; the main one if ``name`` is empty.
+
+    Raises:
+        UsageError: The dataset has no such modality besides words.
+    """
+    chosen = name or next(iter(dataset.observed))
+    if chosen not in dataset.observed:
+        raise UsageError(format_unknown_name("modality", name, [*dataset.observed]))
+    return dataset.observed[chosen]
 
 
 def resolve_network(name: str, device: str, hints: bool = False, described: Description | None = None) -> str:
@@ -257,14 +271,15 @@ def _training_stage(
     data: Path, dataset: Dataset, settings: ClassifierSettings, identity: dict[str, Any], command: str
 ) -> Stage:
     """Return the training of a classifier on an open dataset; ``identity`` are the settings that its file records."""
-    described, info = next(iter(dataset.observed.values())), next(iter(dataset.attributes.values()))
+    described, info = _find_modality(settings.modality, dataset), next(iter(dataset.attributes.values()))
 
     def build(device: torch.device) -> TaskParts:
         classifier = build_classifier(settings.network, described, info.names, info.values, tuple(identity["told"]))
         moves = settings.augment and described.picture_shape == described.event_shape
         augmentation = choose_augmentation(info.names, info.values) if moves else None
+        read = (described.name, info.name)
         rows, validation = (
-            DatasetRows.open_split(dataset, identity["split"], part, device) for part in ("train", "val")
+            DatasetRows.open_split(dataset, identity["split"], part, device, read) for part in ("train", "val")
         )
         task = ClassifierTask(classifier, described.name, info.name, augmentation)
         return TaskParts(task, rows, validation, extra_settings={"classifier": describe_classifier(classifier)})
@@ -291,7 +306,10 @@ def _identify_run(dataset: Dataset, settings: ClassifierSettings) -> dict[str, A
         "rows": len(dataset.split(scheme, "train")),
     }
     hints = list(resolve_hints(settings.told, dataset))
-    return {**settings.model_dump(mode="json"), "split": scheme, "told": hints, "learnt_from": learnt_from}
+    identity = {**settings.model_dump(mode="json"), "split": scheme, "told": hints, "learnt_from": learnt_from}
+    if _find_modality(settings.modality, dataset) is next(iter(dataset.observed.values())):
+        del identity["modality"]  # the main one, by whatever name
+    return identity
 
 
 def _read_finished_accuracy(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accuracy | None:
@@ -303,7 +321,7 @@ def _read_finished_accuracy(out: Path, identity: dict[str, Any], names: Sequence
     correct, images, commonest, balanced = (fact if isinstance(fact, dict) else {} for fact in facts)
     if not correct or not images:
         return None
-    saved, requested = ({**made, **made.get("training", {})} for made in (header.settings, identity))
+    saved, requested = ({"modality": "", **made, **made.get("training", {})} for made in (header.settings, identity))
     different = [key for key in requested if key != "training" and requested[key] != saved.get(key)]
     if different:
         raise UsageError(
@@ -327,9 +345,9 @@ def _measure_held_out(
     test = dataset.split(scheme, "test")
     chosen = numpy_generator(settings.training.seed, "held out").permutation(len(test))[: settings.held_out]
     classifier = load_classifier(out, device, require_accuracy=False)
-    held_out = DatasetRows(dataset, test[np.sort(chosen)], classifier.device)
-    observed, attributes = next(iter(dataset.observed)), next(iter(dataset.attributes))
-    accuracy = measure_accuracy(classifier, held_out, observed, attributes)
+    read = (classifier.described.name, next(iter(dataset.attributes)))
+    held_out = DatasetRows(dataset, test[np.sort(chosen)], classifier.device, modalities=read)
+    accuracy = measure_accuracy(classifier, held_out, *read)
     return accuracy, {
         "held_out_accuracy": accuracy.percent,
         "held_out_correct": accuracy.correct,

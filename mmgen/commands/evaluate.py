@@ -129,6 +129,7 @@ class Evaluate(Completing, Stage["Scores"]):
             UsageError: Something cannot be asked of this model; before any work is done.
         """
         from mmgen.artifacts import Dataset
+        from mmgen.generation.decode import drawable_pictures
         from mmgen.metrics import check_options_are_read, default_metrics, get
 
         settings, guidances = self._evaluation_settings(), self._parse_guidances()
@@ -145,8 +146,11 @@ class Evaluate(Completing, Stage["Scores"]):
                 f"another metric{other}"
             )
         with Dataset.open(path_of(self.dataset) if self.dataset else loaded.dataset_path()) as data:
-            judges = self._load_classifiers(data) if judged or self.judge else []
-            scores = self._measure_all(guided, metrics, data, judges)
+            views = drawable_pictures(loaded) if any(get(name).judges_views for name in metrics) else []
+            judges = self._load_classifiers(data, views) if judged or views or self.judge else []
+            others = [judge for judge in judges if views and judge.described.name != views[0]]
+            judges = [judge for judge in judges if judge not in others]
+            scores = self._measure_all(guided, metrics, data, judges, others)
         measured = {score.metric for score in scores}
         reasons = [f"{name}: {get(name).unmeasured}" for name in dict.fromkeys(metrics) if name not in measured]
         if reasons and not scores:
@@ -156,8 +160,9 @@ class Evaluate(Completing, Stage["Scores"]):
         return scores
 
     def _measure_all(
-        self, guided: "list[TrainedModel]", metrics: list[str], data: "Dataset", judges: "list[Classifier]"
-    ) -> "list[Score]":
+        self, guided: "list[TrainedModel]", metrics: list[str], data: "Dataset", judges: "list[Classifier]",
+        others: "list[Classifier]",
+    ) -> "list[Score]":  # fmt: skip
         from mmgen.evaluation import Evaluation
         from mmgen.generation import load
         from mmgen.generation.latents import check_reads_parts
@@ -172,7 +177,7 @@ class Evaluate(Completing, Stage["Scores"]):
             for name in posteriors:
                 if name in loaded.posteriors:
                     check_reads_parts(loaded, name)
-        evaluations = [Evaluation(each, data, first, posteriors, settings, proposal) for each in guided]
+        evaluations = [Evaluation(each, data, first, posteriors, settings, proposal, others) for each in guided]
         if warning := training_images_warning(evaluations[0], metrics):
             self.watch.say(warning)
         # All of it before any is done, which checks what is asked.
@@ -251,13 +256,15 @@ class Evaluate(Completing, Stage["Scores"]):
         check_distinct("--posterior", _as_list(self.posterior))
         check_distinct("--factor", self.factors or ())
 
-    def _load_classifiers(self, data: "Dataset") -> "list[Classifier]":
-        """Load the named classifiers, else one in the folder of the model or the data."""
+    def _load_classifiers(self, data: "Dataset", views: Sequence[str]) -> "list[Classifier]":
+        """Load the named classifiers, else one near the model or data for each of ``views``, or the main modality."""
         from mmgen.generation.classifiers import find_dataset_classifier, format_accuracy, load_classifiers
 
         near = [self._model_path.parent, self._model.model_path.parent, data.path.parent, Path.cwd()]
         named = self.judge if isinstance(self.judge, Sequence) and not isinstance(self.judge, str) else [self.judge]
-        files = [path_of(one) for one in named if one is not None] or [find_dataset_classifier(data, near)]
+        files = [path_of(one) for one in named if one is not None]
+        main = self._model.observation.name if self._model.observation is not None else ""
+        files = files or [find_dataset_classifier(data, near, view) for view in views or [main]]
         opened = load_classifiers(files, self._model.device)
         for file, one in zip(files, opened, strict=True):
             self.watch.say(f"judge: {file} ({format_accuracy(one)} on images that it has not seen)")

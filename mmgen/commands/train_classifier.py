@@ -35,8 +35,9 @@ class TrainClassifier(Training["Judge"]):
     dataset: Annotated[File, InputFile("dataset")]
     """Dataset file."""
     output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
-    """Where to write; DATASET-judge.safetensors beside the dataset by default."""
+    """Where to write; DATASET-judge.safetensors or DATASET-MODALITY-judge.safetensors beside the dataset by default."""
     _: KW_ONLY
+    modality: Annotated[str, Option(metavar="NAME")] = ""
     network: Annotated[str, MemberOf("mmgen.classifier", "auto")] = "auto"
     """One of {mmgen.classifier}; or auto: by data and device."""
     split: Annotated[str, Option(metavar="SCHEME")] = ""
@@ -86,13 +87,15 @@ class TrainClassifier(Training["Judge"]):
             raise UsageError(format_unknown_name("judge network", self.network, ["auto", *names()]))
         data = path_of(self.dataset)
         with Dataset.open(data) as opened:  # a file that is no dataset is reported before any work
-            hints, described = resolve_hints(self.told, opened), next(iter(opened.observed.values()), None)
+            hints, main = resolve_hints(self.told, opened), next(iter(opened.observed.values()), None)
+            described = opened.observed.get(self.modality, main)
         network = resolve_network(self.network, self.device, bool(hints), described)
         values = {
-            **{name: getattr(self, name) for name in ("augment", "split", "held_out")},
+            **{name: getattr(self, name) for name in ("augment", "modality", "split", "held_out")},
             "network": network,
             "told": hints,
             "training": {**default_training(network), **self.training_settings()},
         }
         settings = validate(ClassifierSettings, merge(values, self.nested_settings()))
-        return _ClassifierPlan(settings, path_of(self.output or data.with_name(f"{data.stem}-judge.safetensors")))
+        stem = "-".join(filter(None, [data.stem, settings.modality, "judge"]))
+        return _ClassifierPlan(settings, path_of(self.output or data.with_name(f"{stem}.safetensors")))

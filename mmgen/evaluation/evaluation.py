@@ -41,6 +41,7 @@ class Evaluation:
             words fit descriptions best.
         settings: How to measure.
         text_proposal: Another posterior fitted to the model, whose q(z | y) is a further proposal for log p(y).
+        other_judges: Attribute classifiers of other pictures than the main one.
 
     Raises:
         UsageError: The dataset does not suit the model, or a posterior cannot be guided.
@@ -54,6 +55,7 @@ class Evaluation:
         posteriors: Sequence[str],
         settings: EvaluationSettings,
         text_proposal: "TrainedModel | None" = None,
+        other_judges: "Sequence[Classifier]" = (),
     ) -> None:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
@@ -69,7 +71,7 @@ class Evaluation:
         guided = loaded.guidance
         self.loaded = loaded.guided(guided, settings.seed).recording(self.candidates) if guided else loaded
         self.dataset = dataset
-        self._judge = judge
+        self._judge, self._other_judges = judge, other_judges
         self.has_further_judge = False
         """True if another judge was given before this one, so that scores without a judge are measured already."""
         self.further: list[Evaluation] = []
@@ -114,22 +116,28 @@ class Evaluation:
         return self._judge
 
     @property
+    def judges_of_views(self) -> "dict[str, Classifier]":
+        """An attribute classifier of each modality that has one, by the modality that it was trained on."""
+        every = [*([] if self._judge is None else [self._judge]), *self._other_judges]
+        return {judge.described.name: judge for judge in reversed(every)}
+
+    @property
     def has_judge(self) -> bool:
         """True if an attribute classifier was given."""
         return self._judge is not None
 
     def check_judge(self) -> None:
-        """Raise an error without an attribute classifier of the model's attributes.
+        """Raise an error without an attribute classifier of the main modality and the model's attributes.
 
         Raises:
-            UsageError: There is none, or it was trained on other attributes.
+            UsageError: There is none, or it was trained on another modality or on other attributes.
         """
         if self._judge is None:
             raise UsageError(
                 "this metric needs a judge (attribute classifier), got none; make one with mmgen train-classifier on "
                 "the model's dataset"
             )
-        check_classifier(self.attributes, self._judge)
+        check_classifier(self.attributes, self._judge, self.loaded.observation)
 
     @property
     def attributes(self) -> "AttributesDescription":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from mmgen.artifacts import Dataset, find_record
+from mmgen.artifacts import Dataset, find_record, read_header
 from mmgen.classifier import find_best_classifier
 from mmgen.core.errors import MissingParentError, UsageError
 from mmgen.core.notation import UNKNOWN
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from mmgen.classifier import Classifier
     from mmgen.generation.trained_model import TrainedModel
+    from mmgen.modalities import Description
     from mmgen.modalities.text import TextDescription
 
 
@@ -49,12 +50,22 @@ def format_mismatches(description_codes: np.ndarray, predicted_codes: np.ndarray
     return f"judge: {', '.join(differing)}" if differing else ""
 
 
-def check_classifier(vocabulary: Vocabulary | None, classifier: "Classifier") -> None:
+def check_classifier(vocabulary: Vocabulary | None, classifier: "Classifier", described: "Description | None") -> None:
     """Raise an error if a classifier's attributes or their values differ from those of the model's vocabulary.
 
+    Args:
+        vocabulary: The model's attributes.
+        classifier: The classifier.
+        described: The modality that it is to read; None for any.
+
     Raises:
-        UsageError: Its attributes or their values differ.
+        UsageError: Its attributes or their values differ, or it was trained on another modality.
     """
+    if described is not None and classifier.described.name != described.name:
+        raise UsageError(
+            f"the judge reads {classifier.described.name}, expected one that reads {described.name}; train one with "
+            f"mmgen train-classifier --modality {described.name} on this model's dataset"
+        )
     if vocabulary is not None and (list(classifier.names), list(classifier.values)) != (
         list(vocabulary.names),
         list(vocabulary.values),
@@ -105,7 +116,7 @@ def format_accuracy(classifier: "Classifier") -> str:
 
 
 def find_classifier(model: Path, neighbours: Sequence[Path] = (), preferred_ids: Collection[str] = ()) -> Path | None:
-    """Find the file of an attribute classifier that was trained on a model's dataset; return None if there is none.
+    """Find the file of a classifier of a model's main modality, trained on its dataset; return None if there is none.
 
     Args:
         model: The model's checkpoint.
@@ -117,20 +128,28 @@ def find_classifier(model: Path, neighbours: Sequence[Path] = (), preferred_ids:
     """
     dataset = find_record(model, "dataset")
     folders = [model.parent, *(path.parent for path in neighbours), (model.parent / dataset.path).parent, Path.cwd()]
-    return find_best_classifier(dataset.content_id, folders, preferred_ids)
+    data = read_header(model).settings.get("data")
+    main = str(data.get("main") or "") if isinstance(data, dict) else ""
+    return find_best_classifier(dataset.content_id, folders, preferred_ids, main)
 
 
-def find_dataset_classifier(dataset: Dataset, folders: Sequence[Path]) -> Path:
+def find_dataset_classifier(dataset: Dataset, folders: Sequence[Path], modality: str = "") -> Path:
     """Find in ``folders`` the file of the most accurate attribute classifier that was trained on a dataset.
+
+    Args:
+        dataset: The dataset.
+        folders: Where to look.
+        modality: Name of the modality that it reads; any if empty.
 
     Raises:
         MissingParentError: There is none; the message names the command that trains one.
     """
-    path = find_best_classifier(dataset.header.content_id, folders)
+    path = find_best_classifier(dataset.header.content_id, folders, modality=modality)
     if path is None:
+        option = "" if modality in ("", *[*dataset.observed][:1]) else f" --modality {modality}"
         raise MissingParentError(
             f"no judge of {dataset.path} found in {', '.join(dict.fromkeys(map(str, folders)))}; "
-            f"train one with: mmgen train-classifier {dataset.path}, or name one with --judge"
+            f"train one with: mmgen train-classifier {dataset.path}{option}, or name one with --judge"
         )
     return path
 
@@ -216,7 +235,7 @@ def compare_with_classifier(loaded: "TrainedModel", classifier: "Classifier | No
     count = len(decoded.tokens)
     if classifier is None or info is None or not text.slots:
         return Verdicts(np.zeros(count, bool), [""] * count, (0, 0))
-    check_classifier(info, classifier)
+    check_classifier(info, classifier, loaded.observation)
     codes = caption_to_attributes(decoded.tokens, text, info)
     seen = classify_images(classifier, decoded.images, codes)
     compared = [info.names.index(slot) for slot in text.slots if slot not in classifier.hints]

@@ -187,7 +187,7 @@ def draw(
     posterior = loaded.posteriors[posterior].name
     check_posterior_reads(loaded, posterior, descriptions)
     if classifier is not None:
-        check_classifier(loaded.attributes, classifier)
+        check_classifier(loaded.attributes, classifier, loaded.observation)
     if loaded.observation is None or names[0] != loaded.observation.name:  # the judge has learned the main one
         classifier = None
     descriptions = draw_completions(loaded, posterior, descriptions, count, seed)

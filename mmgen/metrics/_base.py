@@ -65,6 +65,9 @@ class Metric(ABC):
     compares_judges: ClassVar[bool] = False
     """Whether it compares what several judges read, so that it is computed once for all of them."""
 
+    judges_views: ClassVar[bool] = False
+    """Whether it reads drawn pictures of all modalities, each by the judge that was trained on it."""
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.judged = needs.explain_missing_classifier in cls.needs

@@ -22,6 +22,7 @@ from mmgen.testing.metrics import (
     small_translation_evaluation,
 )
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
+from tests.metrics.views import asked as asked_views, write_views
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
 
@@ -29,10 +30,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
     """Trained models of pictures, whose test part has every combination, of pictures of two objects, of a
-    graph, and of sentences in two languages.
+    graph, and of sentences in two languages; and a model of several pictures of each example.
     """
     makers = small_evaluation, small_objects_evaluation, small_graph_evaluation, small_translation_evaluation
-    return [make(tmp_path_factory.mktemp(make.__name__)) for make in makers]
+    views = asked_views(write_views(tmp_path_factory.mktemp("views") / "toy.h5"), lambda view, z: z)
+    return [*(make(tmp_path_factory.mktemp(make.__name__)) for make in makers), views]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,7 @@ def test_every_metric_has_a_table_with_and_without_its_further_numbers(
 ) -> None:
     if name == "bleu":
         pytest.importorskip("sacrebleu")
-    scores = evaluate(next(asked for asked in [evaluation, *others] if accepts_evaluation(name, asked)), [name]).run()
+    scores = evaluate(next(each for each in [evaluation, *others] if accepts_evaluation(name, each)), [name]).run()
     whole = shown(scores, capsys)
     for heading, key in metrics.get(name).columns.items():
         if any(score.details.get(key) is not None for score in scores):

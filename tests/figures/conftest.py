@@ -103,7 +103,7 @@ class Reader:
 
     names = INFO.names
     values = INFO.values
-    hints = ()
+    hints, described = (), SimpleNamespace(name="image")
     device = torch.device("cpu")
     accuracy: ClassVar = {"digit": 100.0, "scale": 100.0, "mean": 100.0}
 

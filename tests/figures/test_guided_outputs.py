@@ -181,6 +181,7 @@ def test_guided_descriptions_are_told_right_from_wrong(readers: Path) -> None:
     class Judge:
         names, values = ("colour", "size"), (("red", "blue"), ("big", "small"))
         hints: tuple[str, ...] = ()
+        described = SimpleNamespace(name="image")
         device = torch.device("cpu")
 
         def predict(self, images: torch.Tensor, hints: torch.Tensor) -> torch.Tensor:

@@ -301,7 +301,7 @@ def test_images_in_words(toy: Path) -> None:
 class TellingJudge:
     """Reads size off the first channel and colour off the second, and answers the relation that it was told."""
 
-    names, values, hints = NAMES, WORDS, ("relation",)
+    names, values, hints, described = NAMES, WORDS, ("relation",), SimpleNamespace(name="image")
     device = torch.device("cpu")
 
     def predict(self, images: torch.Tensor, hints: torch.Tensor) -> torch.Tensor:

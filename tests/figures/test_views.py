@@ -77,7 +77,7 @@ def test_only_the_main_picture_is_judged(model: TrainedModel, views: Path) -> No
     assert info is not None
 
     class Nay:
-        names, values, hints = info.names, info.values, ()
+        names, values, hints, described = info.names, info.values, (), model.observation
         device = torch.device("cpu")
 
         def predict(self, images: torch.Tensor, hints: torch.Tensor) -> torch.Tensor:

@@ -34,7 +34,7 @@ CAPTIONS = {"a red": [1, 6], "a crimson big": [2, 4], "a blue small": [3, 5], "a
 
 class Judge:
     names, values, content_id, hints = INFO.names, INFO.values, "j", ()
-    network_name = "reader"
+    network_name, described = "reader", SimpleNamespace(name="image")
     accuracy: ClassVar = {"colour": 90.0, "size": 90.0, "mean": 90.0}
 
     def predict(self, images: Tensor, hints: Tensor, precision: str = "auto") -> Tensor:
@@ -123,7 +123,7 @@ def test_pictures_of_one_caption_count_once(tmp_path: Path) -> None:
         drawn.append(len(images))
         return Judge().predict(images, hints)
 
-    fields = ("names", "values", "content_id", "hints", "accuracy", "network_name")
+    fields = ("names", "values", "content_id", "hints", "accuracy", "network_name", "described")
     judge = SimpleNamespace(**{name: getattr(Judge, name) for name in fields})
     judge.predict = predict
     with Dataset.open(write(tmp_path / "one.h5", codes, tokens)) as opened:

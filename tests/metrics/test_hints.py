@@ -41,7 +41,7 @@ def caption(left: Tensor, right: Tensor, relation: Tensor) -> Tensor:
 
 class Judge:
     names, values, content_id, hints = INFO.names, INFO.values, "j", ("relation",)
-    network_name = "reader"
+    network_name, described = "reader", SimpleNamespace(name="image")
     accuracy: ClassVar = {"shape_1": 90.0, "shape_2": 90.0, "mean": 90.0, "words": 93.33}
 
     def predict(self, images: Tensor, hints: Tensor, precision: str = "auto") -> Tensor:

@@ -313,5 +313,6 @@ def test_errors_are_of_pictures_where_several_points_are_of_one(
 def test_which_metrics_have_values_of_points() -> None:
     found = {name for name, member in mmgen.metrics.import_all().items() if member.points == "averaged"}
     assert found == {
-        "label-accuracy", "log-likelihood", "negative-elbo", "reconstruction", "sentences", "translation",
+        "coherence", "label-accuracy", "log-likelihood", "negative-elbo", "probe", "reconstruction", "sentences",
+        "translation",
     }  # fmt: skip

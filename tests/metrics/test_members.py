@@ -21,6 +21,7 @@ from mmgen.testing.metrics import (
     small_translation_evaluation,
 )
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
+from tests.metrics.views import asked, write_views
 
 SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
 
@@ -35,10 +36,11 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
     """Trained models of pictures, whose test part has every combination, of pictures of two objects, of a
-    graph, and of sentences in two languages.
+    graph, and of sentences in two languages; and a model of several pictures of each example.
     """
     makers = small_evaluation, small_objects_evaluation, small_graph_evaluation, small_translation_evaluation
-    return [make(tmp_path_factory.mktemp(make.__name__)) for make in makers]
+    views = asked(write_views(tmp_path_factory.mktemp("views") / "toy.h5"), lambda view, z: z)
+    return [*(make(tmp_path_factory.mktemp(make.__name__)) for make in makers), views]
 
 
 @pytest.mark.parametrize("name", metrics.names())
@@ -46,16 +48,16 @@ def test_member_keeps_its_promises(name: str, evaluation: Evaluation, others: li
     assert metrics.describe(name)
     if name == "bleu":
         pytest.importorskip("sacrebleu")
-    asked = next(asked for asked in [evaluation, *others] if accepts_evaluation(name, asked))
-    for score in check_scores(name, asked):
+    used = next(each for each in [evaluation, *others] if accepts_evaluation(name, each))
+    for score in check_scores(name, used):
         if name != "parameters":  # which does not depend on them
-            assert [score.conditions["split"], score.conditions["part"], score.seed] == [asked.split, "test", 0]
+            assert [score.conditions["split"], score.conditions["part"], score.seed] == [used.split, "test", 0]
 
 
 def test_scores_come_in_the_order_asked_for(evaluation: Evaluation) -> None:
-    asked = ["active-units", "correctness", "coverage"]
-    scores = evaluate(evaluation, [*asked, "correctness"]).run()
-    assert list(dict.fromkeys(score.metric for score in scores)) == asked
+    names = ["active-units", "correctness", "coverage"]
+    scores = evaluate(evaluation, [*names, "correctness"]).run()
+    assert list(dict.fromkeys(score.metric for score in scores)) == names
 
 
 def test_likelihood_of_the_prior_and_of_the_text(evaluation: Evaluation) -> None:

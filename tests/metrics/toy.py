@@ -72,7 +72,7 @@ class Judge:
 
     names, values, accuracy, content_id = INFO.names, INFO.values, {"digit": 100.0, "size": 100.0, "mean": 100.0}, "j"
     hints: tuple[str, ...] = ()
-    network_name = "reader"
+    network_name, described = "reader", IMAGE
     device = CPU
 
     def predict(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:

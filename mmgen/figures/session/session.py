@@ -165,7 +165,7 @@ def open_session(
     if group.judge is not None:
         try:
             session.judge = load_classifier(group.judge, model.device)
-            check_classifier(model.attributes, session.judge)
+            check_classifier(model.attributes, session.judge, model.observation)
         except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
             session.judge = None
             session.notices.append(f"The images of {group.model.name} are not judged: {error}.")
