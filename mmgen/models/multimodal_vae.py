@@ -337,18 +337,15 @@ def _check_split(settings: MultimodalSettings, demands: Demands, available: dict
 
 
 def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
-    """Refuse an inference that lacks a posterior which the objective needs."""
-    if "subsets" in demands.needs and not inference.any_subset:
-        able = [name for name, member in mmgen.inference.import_all().items() if member.any_subset]
-        raise SettingsError(
-            f"inference '{name}' has no posterior for every subset of modalities, which the objective needs; "
-            f"use one of {', '.join(able)}"
-        )
-    if inference.mixes and "mixture" not in demands.needs:
-        raise SettingsError(
-            f"inference '{name}' has posteriors that are mixtures, and the objective needs single Gaussians; "
-            f"use '{demands.inference}'"
-        )
+    """Refuse an inference that lacks a posterior which the objective needs, or mixes where it needs Gaussians."""
+    mixture = "mixture" in demands.needs
+    if ("subsets" in demands.needs and not inference.any_subset) or inference.mixes != mixture:
+        every = mmgen.inference.import_all()
+        able = [key for key, member in every.items() if member.any_subset and member.mixes == mixture]
+        needed = "posteriors that are mixtures" if mixture else "single Gaussians of every subset of modalities"
+        needed = needed if "subsets" in demands.needs else "single Gaussians"
+        ways = f"one of {', '.join(able)}" if "subsets" in demands.needs else f"'{demands.inference}'"
+        raise SettingsError(f"model.inference got {name}, but the objective needs {needed}; use {ways}")
     missing = [inputs for inputs in demands.posteriors if not inference.has_posterior(inputs)]
     if missing:
         raise SettingsError(

@@ -372,7 +372,7 @@ def test_a_single_row_passes_batch_norm(missing: str) -> None:
 @pytest.mark.parametrize(
     ("model", "objective", "words"),
     [
-        ({"inference": "joint"}, {}, "no posterior for every subset"),
+        ({"inference": "joint"}, {}, "single Gaussians of every subset"),
         ({"attribute_network": {"experts": "together"}}, {"split_attributes": True}, "set it to 'each'"),
         ({}, {"modalities": ("image", "edges")}, "needs the modality edges"),
         ({}, {"modalities": ("image",), "split_attributes": True}, "are attributes; leave it out"),
