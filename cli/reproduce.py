@@ -134,12 +134,18 @@ reproduce_command = stage_function(Reproduce, _reproduce)
 def _check_commands(scale: "Scale", experiment_name: str) -> None:
     """Refuse a user's experiment file with a command line that mmgen cannot parse, before any stage runs."""
     from mmgen.cli._main import format_parser_error, load_command
-    from mmgen.cli._members import MemberCommands
+    from mmgen.cli._members import MemberCommands, all_parameters
 
     for number, stage in enumerate(scale.stage, 1):
         command, *words = stage.arguments
         try:
             loaded = load_command(command)
+            if truths := [key for key, value in stage.settings.items() if isinstance(value, bool)]:
+                options = [one for one in all_parameters(loaded) if not getattr(one, "is_flag", True)]
+                of_values = {name for one in options for name in one.opts}
+                if wrong := next((key for key in truths if f"--{key.replace('_', '-')}" in of_values), None):
+                    truth = str(stage.settings[wrong]).lower()
+                    raise UsageError(f"{wrong} got {truth}, expected a value; give one, or leave the setting out")
             context = loaded.make_context(f"mmgen {command}", list(words))
             if isinstance(loaded, MemberCommands) and context.command is loaded:  # no member is named
                 raise UsageError(loaded.registry.format_unknown(words[0]))

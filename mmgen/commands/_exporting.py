@@ -62,8 +62,21 @@ def check_export(out: Path, overwrite: bool) -> None:
     if out.suffix.lower() != ".zip" and out.is_dir():
         for name in _KNOWN:
             check_replaceable(out / name)  # before the pictures are drawn, not after
+        _check_is_export(out)
         out = out / SUMS
     check_writable(out)
+
+
+def _check_is_export(folder: Path) -> None:
+    """Refuse a folder with files by the names of ours, unless its checksums say that an export has written them."""
+    listed = {*list_exported_files(folder)}
+    ours = listed | {SUMS} if listed >= {_CARD, _COMMANDS, _MODEL} else set()
+    files = [name for name in _KNOWN if os.path.exists(folder / name) and not os.path.islink(folder / name)]
+    if other := next((name for name in files if name not in ours), None):
+        raise UsageError(
+            f"{folder} holds {other}, which no export has written, as far as {SUMS} tells, and which would be lost; "
+            "choose another folder, or move that file away"
+        )
 
 
 def write_export(folder: Path, names: Sequence[str], out: Path) -> None:

@@ -14,11 +14,14 @@ from mmgen.core.errors import UsageError
 RANK = "MMGEN_RANK"
 """Environment variable of one of several processes that train together: its number; the first, 0, talks."""
 
-SET_BY_US = ("JOBLIB_", "LOKY_", "LT_", "MATPLOTLIB", "MPL", "NUMBA_", "TERMINAL_WIDTH", "TORCH_")
-"""Beginnings of the variables that set up a library."""
+SET_BY_US = (
+    "ARROW_", "GOMP_", "HDF5_", "JOBLIB_", "LOKY_", "LT_", "MATPLOTLIB", "MPL", "NPY_", "NUMBA_", "OMP_", "PYDANTIC_",
+    "PYTORCH_", "SCIPY_", "TERMINAL_WIDTH", "TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_", "TQDM_",
+)  # fmt: skip
+"""Beginnings of the variables that set up a library, or what it is built on; a launcher's are not among them."""
 
-KEPT = ("MPLCONFIGDIR", "NUMBA_CACHE_DIR")
-"""Those of them that say where to store files."""
+KEPT = ("HDF5_USE_FILE_LOCKING", "MPLCONFIGDIR", "NUMBA_CACHE_DIR", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF")
+"""Those of them that say where to store files, and what a machine's disk, cores and memory need."""
 
 _KEPT_COUNTS = ("LOKY_MAX_CPU_COUNT", "NUMBA_NUM_THREADS")  # of processors
 

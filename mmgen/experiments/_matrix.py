@@ -218,12 +218,15 @@ def _check_scales(file: _File) -> None:
 
 
 def _check_tables(file: _File, text: str) -> None:
-    """Refuse a table of settings that neither a command's name nor a text in braces refers to."""
+    """Refuse what nothing refers to: a table by no command's name, another value by a command's."""
     rows = [row.model_extra or {} for axis in file.each.values() if isinstance(axis, dict) for row in axis.values()]
     for names in (file.let, *(scale.let for scale in file.scale.values()), *rows):
         for name, value in names.items():
-            if isinstance(value, Mapping) and name not in stage_names() and f"{{{name}}}" not in text:
+            if f"{{{name}}}" in text or isinstance(value, Mapping) == (name in stage_names()):
+                continue
+            if isinstance(value, Mapping):
                 raise SettingsError(format_unknown_name("command", name, stage_names()))
+            raise SettingsError(f"{name} got {clip(repr(value), 120)}, expected a table of settings of that command")
 
 
 def _expand_scale(file: _File, size: str, scale: _Scale) -> _Values:

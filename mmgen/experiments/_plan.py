@@ -54,6 +54,9 @@ REFUSED = {
     "scheduler": "names a place that runs code",
     "blender_python": "names a program",
     "log_to": "sends the log elsewhere",
+    "overwrite": "replaces what is there",
+    "resume": "goes on from what is there",
+    "keep_state": "leaves a file beside its own",
 }
 """Settings that a stage may not have, under any name of a table, and what they do."""
 
@@ -66,7 +69,7 @@ _OUTSIDE = re.compile(rf"""{_BEGINS}(?:/|~|[A-Za-z]:/|file:)|(?:{_BEGINS}|/)\.\.
 def check_outside_plan(plan: Plan, name: str) -> None:
     """Refuse a user's experiment file with options, recipes or paths that are not safe to run."""
     for size, scale in plan.scale.items():
-        if not PurePath(scale.folder).parts or _OUTSIDE.search(scale.folder):
+        if not PurePath(scale.folder).parts or "\0" in scale.folder or _OUTSIDE.search(scale.folder):
             raise UsageError(
                 f"{name}: scale '{size}' has the folder {_quote(scale.folder)}, expected a folder below "
                 "the current one; choose another with --output"

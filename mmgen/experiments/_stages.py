@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, field_validator, model_validator
 
 from mmgen.commands import fields_of, option_names, stage_class
 from mmgen.core.errors import UsageError, clip, find_nearest_name, format_unknown_name
@@ -79,10 +79,10 @@ class Stage(Settings):
     """The file that it makes, below the folder of the experiment."""
     of: str = ""
     """The row that it belongs to (a model), for ``--only``; empty for what all rows need."""
-    once: bool | None = None
+    once: StrictBool | None = None
     """Whether it is run once, however many seeds there are; by default data and classifiers are, and stages without a
     seed that read nothing which depends on one."""
-    alone: bool = False
+    alone: StrictBool = False
     """Whether it has all cores of this machine for itself: others wait for it, even if they could run beside it."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Arguments and options of the command by name; ``set`` holds a table of nested settings."""
@@ -260,7 +260,7 @@ class Plan(Settings):
     source: str
     dataset: str
     """Dataset of the paper, in words."""
-    usual: bool = False
+    usual: StrictBool = False
     """Whether a table of several datasets means this one where the user names none."""
     table: tuple[Table, ...] = ()
     """The published tables, or parts of one."""

@@ -75,7 +75,8 @@ def plain_settings(value: Any, name: str = "settings") -> Any:
     """Return settings as values that a file can hold: arrays, and numbers of numpy and torch, become Python's.
 
     Raises:
-        UsageError: One is neither text, a number, true or false, a path, nor a list or dictionary of them.
+        UsageError: One is neither text, a number, true or false, a path, nor a list or dictionary of them; or one
+            contains itself.
 
     Example:
         >>> plain_settings({"training.batch": np.int64(8), "model.channels": np.array([4, 4])})
@@ -84,10 +85,13 @@ def plain_settings(value: Any, name: str = "settings") -> Any:
     if hasattr(value, "tolist"):
         with suppress(RuntimeError):  # a sparse tensor, or one without numbers
             value = value.tolist()
-    if isinstance(value, Mapping):
-        return {key: plain_settings(inner, str(key)) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_settings(inner, name) for inner in value]
+    try:
+        if isinstance(value, Mapping):
+            return {key: plain_settings(inner, str(key)) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain_settings(inner, name) for inner in value]
+    except RecursionError:
+        raise UsageError(f"{name} got {format_value(value)}, expected values that do not contain themselves") from None
     if value is None or isinstance(value, str | int | float | PathLike):
         return value
     raise UsageError(f"{name} got {format_value(value)}, expected text, a number, True or False, or a list of them")

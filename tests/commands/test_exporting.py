@@ -14,7 +14,7 @@ from mmgen.artifacts.files import list_exported_files
 from mmgen.artifacts.lineage import Node
 from mmgen.commands import _exporting as exporting
 from mmgen.commands.export import Export
-from mmgen.core.errors import ArtifactError
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.descriptions import parse
 from mmgen.generation import load
 from mmgen.results.score import Score, tabulate_scores
@@ -96,14 +96,37 @@ def test_nothing_stays_of_an_earlier_export_and_all_that_is_of_others(tmp_path: 
 
     monkeypatch.setattr("mmgen.generation.load", lambda path: None)
     monkeypatch.setattr(exporting, "make_export_files", fill)
-    for name in ("aggregate.safetensors", "notes.txt", "judge.safetensors"):
+    for name in (*EXPORTED, "aggregate.safetensors", "notes.txt", "own.txt"):
         (tmp_path / name).write_text("old")
-    sums(tmp_path, "aggregate.safetensors", "notes.txt")
+    sums(tmp_path, *EXPORTED, "aggregate.safetensors", "notes.txt")
     Export(Path("m"), tmp_path, overwrite=True).run()
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "model.safetensors", "SHA256SUMS", "notes.txt", "judge.safetensors"
-    }  # fmt: skip
+    assert {path.name for path in tmp_path.iterdir()} == {"model.safetensors", "SHA256SUMS", "notes.txt", "own.txt"}
     assert list_exported_files(tmp_path) == ["model.safetensors"]
+
+
+EXPORTED = ("README.md", "commands.sh", "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("files", "listed"),
+    [
+        (("README.md",), ()),
+        (("commands.sh", "model.safetensors"), ()),
+        (("README.md", "data.h5"), ("README.md", "data.h5")),
+        (("data.h5",), ("data.h5",)),
+        ((*EXPORTED, "judge.safetensors"), EXPORTED),
+    ],
+)
+def test_what_no_export_has_written_is_kept(files: Any, listed: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("mmgen.generation.load", lambda path: pytest.fail("it is loaded"))
+    for name in files:
+        (tmp_path / name).write_text("mine")
+    if listed:
+        sums(tmp_path, *listed)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(UsageError, match=r"which no export has written, .* would be lost; choose another folder"):
+        Export(Path("m"), tmp_path, overwrite=True).run()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_folder_is_opened_by_what_its_checksums_name(tmp_path: Path, monkeypatch: Any) -> None:

@@ -35,6 +35,8 @@ HOSTILE: dict[str, dict[str, str]] = {
         "JOBLIB_START_METHOD": "x", "JOBLIB_MULTIPROCESSING": "x", "JOBLIB_TEMP_FOLDER": NOWHERE, "LOKY_PICKLER": "x",
         "LOKY_MAX_CPU_COUNT": "x", "NUMBA_NUM_THREADS": "x", "NUMBA_DISABLE_JIT": "x", "DASK_CONFIG": NOWHERE,
         "HF_HOME": NOWHERE, "HDF5_PLUGIN_PATH": NOWHERE, "PL_GLOBAL_SEED": "x", "CUDA_VISIBLE_DEVICES": "",
+        "HDF5_DRIVER": "bogus", "HDF5_VOL_CONNECTOR": "bogus", "GOMP_CPU_AFFINITY": "zz", "OMP_PLACES": "x",
+        "PYTORCH_JIT": "x", "TQDM_MININTERVAL": "x", "TORCHINDUCTOR_CACHE_DIR": "/dev/null/x", "NPY_NUMPY_1": "x",
     },
     "python": {
         "PYTHONWARNINGS": "error", "PYTHONOPTIMIZE": "2", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii",
@@ -67,7 +69,7 @@ def test_help_under_strange_variables(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("group", HOSTILE)
 def test_a_model_is_made_and_drawn_under_strange_variables(group: str, tmp_path: Path) -> None:
-    """Some sixty variables; the same model and the same picture under each of them."""
+    """Some seventy variables; the same model and the same picture under each of them."""
     made = run_hostile(tmp_path, group, "make-data", "shapes", "--number", "60", "--size", "16", "--workers", "2")
     assert made == "shapes.h5\n"
     train = ["train", "shapes.h5", "--objective", "telbo", "--steps", "2", "-o", "m.safetensors", *TINY]
@@ -98,8 +100,9 @@ def test_a_launchers_text_is_one_sentence_and_its_advice_holds(tmp_path: Path) -
 def test_a_library_is_set_up_by_us_alone() -> None:
     variables = {name: value for group in HOSTILE.values() for name, value in group.items()}
     keep_from_libraries(variables)
-    kept = {name for name in variables if name.startswith(("JOBLIB", "LOKY", "LT_", "MPL", "NUMBA", "TORCH_"))}
-    assert kept == {"MPLCONFIGDIR"}
+    ours = {*HOSTILE["libraries"]} - {"DASK_CONFIG", "HF_HOME", "PL_GLOBAL_SEED", "CUDA_VISIBLE_DEVICES"}
+    assert not ours & {*variables} and variables["MPLCONFIGDIR"] == "{folder}" and variables["OMP_NUM_THREADS"] == "0"
+    assert {*LAUNCHER, *HOSTILE["scheduler"]} <= {*variables}
     assert variables["MATPLOTLIBRC"] == os.devnull
     counts = {"LOKY_MAX_CPU_COUNT": "2", "NUMBA_NUM_THREADS": "3"}
     keep_from_libraries(counts)
@@ -150,6 +153,15 @@ def test_settings_take_the_numbers_of_numpy_and_torch(tmp_path: Path) -> None:
     made.close()
     with pytest.raises(UsageError, match="number got"):
         mmgen.make_data("shapes", tmp_path / "e.h5", number={1, 2})
+
+
+def test_settings_that_contain_themselves_are_refused() -> None:
+    around: dict[str, Any] = {}
+    around["a"] = [around]
+    with pytest.raises(UsageError, match="expected values that do not contain themselves"):
+        plain_settings(around)
+    with pytest.raises(UsageError, match="do not contain themselves"):
+        mmgen.make_data("shapes", number=20, settings=around)
 
 
 def test_no_settings_of_python_itself_are_touched() -> None:

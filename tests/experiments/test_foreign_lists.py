@@ -10,6 +10,7 @@ import pytest
 from mmgen import data_recipes, experiments
 from mmgen.cli._main import command_names, load_command
 from mmgen.cli._members import all_parameters
+from mmgen.commands import stage_class
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.experiments import _matrix
 from mmgen.experiments._plan import REFUSED, read_plan, shell_script
@@ -137,6 +138,16 @@ def test_nothing_is_downloaded_that_a_list_names(settings: str, tmp_path: Path) 
     assert fetching == ["hub"]
 
 
+@pytest.mark.parametrize("setting", ["overwrite", "resume", "keep_state"])
+def test_a_list_does_not_decide_over_files_that_were_there(setting: str, tmp_path: Path) -> None:
+    command = "train" if setting != "overwrite" else "report"
+    makes = repr("x.safetensors" if command == "train" else "x.html")
+    said = refused(tmp_path, f'command = "{command}"\n{setting} = true', makes=makes)
+    assert f"says {setting}, and that" in said
+    deciding = {name.replace("-", "_") for command in COMMANDS for name in stage_class(command).not_recorded}
+    assert deciding - {"progress"} <= set(REFUSED)
+
+
 @pytest.mark.parametrize("command", [name for name in command_names() if name not in COMMANDS] + ["list;", "--version"])
 def test_other_commands_are_not_a_lists(command: str, tmp_path: Path) -> None:
     assert f"unknown command '{command}'" in refused(tmp_path, f'command = "{command}"')
@@ -176,9 +187,9 @@ def test_lists_of_lists_are_refused_before_they_are_filled_in(tmp_path: Path, mo
     assert many in refused(tmp_path, PLAIN + repeated)
 
 
-@pytest.mark.parametrize("folder", ["/tmp/x", "../x", "a/../../x", "~", "~/x", "", "."])
+@pytest.mark.parametrize("folder", ["/tmp/x", "../x", "a/../../x", "~", "~/x", "", ".", "a\0b"])
 def test_its_folder_is_below(folder: str, tmp_path: Path) -> None:
-    assert "has the folder" in refused(tmp_path, PLAIN, folder=repr(folder))
+    assert "has the folder" in refused(tmp_path, PLAIN, folder=json.dumps(folder))
 
 
 @pytest.mark.parametrize("makes", ["/x.h5", "../x.h5", "x", ".bashrc", "-x.h5", "x.py", "a/../../x.h5"])

@@ -46,6 +46,21 @@ makes = "a.jsonl"
 """
 
 MISTAKES = {
+    "a truth value for an option of another": (
+        'recipe = "mnist"',
+        'recipe = "shapes"\nnumber = true',
+        "stage 1, mmgen make-data: number got true, expected a value",
+    ),
+    "a word for a truth value": (
+        "steps = 5",
+        'steps = 5\nalone = "yes"',
+        "[2].alone' got 'yes', expected a valid boolean",
+    ),
+    "a value by the name of a command": (
+        "[scale.cpu]",
+        "[let]\nmake-data = 33\n[scale.cpu]",
+        "make-data got 33, expected a table of settings of that command",
+    ),
     "a cycle": ('recipe = "mnist"', 'recipe = "mnist"\nsource = "a.jsonl"', "stage 1 of 'cpu' reads a.jsonl, which"),
     "an option that there is not": (
         "steps = 5",
