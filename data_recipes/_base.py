@@ -5,9 +5,10 @@ import queue
 import signal
 import socket
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -119,6 +120,11 @@ def map_in_order(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], w
     count = choose_process_count(workers, joblib.cpu_count())
     first = list(islice(remaining, count))  # no more processes than there are calls
     count = max(1, len(first))
+
+    def more() -> Iterator[tuple[Any, ...]]:
+        while (call := next(remaining, None)) is not None:
+            yield call
+
     owner = (os.getpid(), threading.current_thread() is threading.main_thread())
     code = os.environ.get(CODE_VARIABLE, "")  # other files of code need other workers
     # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.
@@ -128,14 +134,19 @@ def map_in_order(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], w
     ):
         parallel = joblib.Parallel(n_jobs=count, return_as="generator", batch_size=1)
         with _children_ignore_interrupts():
-            results = parallel(joblib.delayed(function)(*call) for call in chain(first, remaining))
+            results = parallel(joblib.delayed(function)(*call) for call in chain(first, more()))
         try:
-            yield from results
+            for result in results:  # noqa: UP028  # yield from closes them before the rest is taken back
+                yield result
         except _killed_worker_error() as error:
             raise MmgenError(
                 f"a process that made examples was killed ({type(error).__name__}), most likely because memory ran "
                 "out; use fewer --workers, or a smaller size"
             ) from None
+        finally:  # where nobody takes the rest, no further call may begin in processes that are ended
+            remaining = iter(())
+            with warnings.catch_warnings(action="ignore"):
+                results.close()
 
 
 def chunk_indices(number: int, chunk: int) -> Iterator[NDArray[np.int64]]:
@@ -147,11 +158,13 @@ def chunk_indices(number: int, chunk: int) -> Iterator[NDArray[np.int64]]:
 def write_rows(writer: "DatasetWriter", chunks: Iterable[Rows]) -> Generator[Progress, None, NDArray[np.uint8]]:
     """Write all rows of a dataset; progress counts them. Return their attribute codes [N, A], A = 0 without any."""
     start, codes = 0, []
-    for rows in chunks:
-        writer.write(start, rows.columns, rows.factors)
-        start += len(rows)
-        codes.append(rows.columns.get("attributes", np.empty((len(rows), 0), np.uint8)))
-        yield Progress(start)
+    # Ends processes that still make rows, if they cannot be written.
+    with closing(chunks) if isinstance(chunks, Generator) else nullcontext():
+        for rows in chunks:
+            writer.write(start, rows.columns, rows.factors)
+            start += len(rows)
+            codes.append(rows.columns.get("attributes", np.empty((len(rows), 0), np.uint8)))
+            yield Progress(start)
     return np.concatenate(codes)
 
 

@@ -51,13 +51,13 @@ def read_parallel_text(path: Path, languages: Sequence[str]) -> tuple[dict[str, 
     if path.is_file():
         rows = [line.split("\t") for line in _read_lines(path, digest)]
         for number, row in enumerate(rows, 1):
-            if len(row) < len(languages):
+            if len(row) < len(languages) or len(row) != len(rows[0]):
                 raise DataError(
                     f"{path} has {len(row)} columns in line {number:,}, expected a sentence of each of "
-                    f"{', '.join(languages)} with tabs between them; save the table as tab-separated text (UTF-8), or "
-                    "give files with a sentence in each line"
+                    f"{', '.join(languages)} with tabs between them, and as many columns in all lines; save the table "
+                    "as tab-separated text (UTF-8), or give files with a sentence in each line"
                 )
-        if [cell.strip() for cell in rows[0]] == [*languages]:
+        if {cell.strip().casefold() for cell in rows[0]} >= {name.casefold() for name in languages}:
             raise DataError(f"{path} names the columns in its first line, expected sentences alone; take it out")
         columns = {name: [row[place] for row in rows] for place, name in enumerate(languages)}
         return {name: _clean_lines(lines, path, name) for name, lines in columns.items()}, digest.hexdigest()

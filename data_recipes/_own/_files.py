@@ -1,5 +1,6 @@
 """Access to files in a folder or a zip by relative names; files outside are refused."""
 
+import contextlib
 import os
 import posixpath
 import shlex
@@ -187,6 +188,10 @@ class Files:
             if member.filename.endswith(("/", "\\")):
                 continue
             name = self._safe_name(member.filename)
+            known = name.isascii() or member.flag_bits & _UTF8
+            if not known:  # zipfile takes such bytes for code page 437
+                with contextlib.suppress(UnicodeError):
+                    name, known = self._safe_name(member.filename.encode("cp437").decode("utf-8")), True
             if outermost := _hidden_part(name):
                 hidden.add(outermost)
             elif stat.S_ISLNK(member.external_attr >> 16):
@@ -196,7 +201,7 @@ class Files:
                     f"{self.path} is a zip with a password, which '{printable(name, 100)}' asks for; unpack it and "
                     "name the folder"
                 )
-            elif not name.isascii() and not member.flag_bits & _UTF8:
+            elif not known:
                 raise DataError(
                     f"{self.path} holds a name in no known encoding ('{printable(name, 100)}'); unpack it and name the "
                     "folder, or make the zip again with names in UTF-8"

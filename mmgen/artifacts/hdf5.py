@@ -8,9 +8,12 @@ import hashlib
 import itertools
 import math
 import os
+import signal
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import h5py
@@ -36,9 +39,10 @@ class Sink:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
         self._position = 0
         self._error: BaseException | None = None
+        self.held: int | None = None
 
     def check(self) -> None:
-        """Raise the error of the first failed write, if any.
+        """Raise the error of the first failed write, if any, or the signal that came while HDF5 was at work.
 
         Raises:
             OSError: No space, quota, file too large, input/output error.
@@ -46,6 +50,9 @@ class Sink:
         """
         if self._error is not None:
             raise self._error
+        if self.held is not None:
+            number, self.held = self.held, None
+            signal.raise_signal(number)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: os.fstat(self._descriptor).st_size}[whence]
@@ -93,6 +100,40 @@ class Sink:
     def close(self) -> None:
         """Close the file on disk."""
         os.close(self._descriptor)
+
+
+_CALLBACKS = {method.__code__ for method in (Sink.seek, Sink.tell, Sink.write, Sink.read, Sink.readinto, Sink.truncate)}
+
+
+@contextmanager
+def _hold_signals(sink: Sink) -> Iterator[None]:
+    """Hold back signals that come while HDF5 calls the sink, until :meth:`Sink.check`.
+
+    Their exceptions would be raised inside HDF5, which goes on without the write and leaves a damaged file, or crashes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no signal is handled in others
+        return
+    heard = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: handler for number, handler in heard.items() if callable(handler)}
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        within = frame
+        while within is not None:
+            if within.f_code in _CALLBACKS:
+                sink.held = number
+                return
+            within = within.f_back
+        previous[number](number, frame)
+
+    for number in previous:
+        signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            if signal.getsignal(number) is hear:
+                signal.signal(number, handler)
 
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -297,9 +338,10 @@ def create_hdf5(path: Path) -> Iterator[tuple[Any, Sink]]:
     """
     sink = Sink(path)
     try:
-        with h5py.File(sink, "w", libver=("v110", "v110")) as file:
-            yield file, sink
-        sink.check()
+        with _hold_signals(sink):
+            with h5py.File(sink, "w", libver=("v110", "v110")) as file:
+                yield file, sink
+            sink.check()
     finally:
         sink.close()
 

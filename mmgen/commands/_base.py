@@ -191,6 +191,17 @@ def nest_settings(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     return nested
 
 
+def check_not_both(options: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Refuse a value in nested ``settings`` that an option gives otherwise."""
+    given = dict(nested_items(settings))
+    for name, value in nested_items(options):
+        if name in given and given[name] != value:
+            option = name.removesuffix(".name").rpartition(".")[2].replace("_", "-")  # --objective is objective.name
+            raise UsageError(
+                f"--{option} got {value} and --set {name} got {given[name]}, expected one of them; leave one out"
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training(Stage[R]):
     """Base of the commands that train; ``TrainingSettings`` documents the fields of the same names."""
@@ -232,8 +243,14 @@ class Training(Stage[R]):
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
     def nested_settings(self) -> dict[str, Any]:
-        """Return the field ``settings`` as nested tables, see :func:`nest_settings`."""
-        return nest_settings(self.settings)
+        """Return the field ``settings`` as nested tables, see :func:`nest_settings`.
+
+        Raises:
+            UsageError: They set what an option sets otherwise.
+        """
+        nested = nest_settings(self.settings)
+        check_not_both({"training": self.training_settings()}, nested)
+        return nested
 
     def resume_mode(self) -> str:
         """Return what to do with the saved state of an earlier run: "require" it, "never" use it, or "auto".

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from mmgen.commands._base import Training
+from mmgen.commands._base import Training, check_not_both
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Seed, optional_path, path_of
 
@@ -133,8 +133,17 @@ class FitAggregate(Training["TrainedModel"]):
 
         if self.given == "":  # would be read as if it were left out
             raise UsageError("--given got '', expected attributes, text, other data by name, or nothing")
-        values = merge(self._settings_values(), self.nested_settings())
+        chosen, given = self._settings_values(), self.nested_settings()
+        typed = ("given", "examples", "layers", "family")
+        options = {name: chosen["aggregate"][name] for name in typed if getattr(self, name)}
+        check_not_both({"aggregate": options}, given)
+        values = merge(chosen, given)
         self._check_target_options(values)
+        if values.get("data"):
+            raise UsageError(
+                f"--set got settings of data ({', '.join(values['data'])}), expected aggregate or training: a fit has "
+                "its model's data; leave them out"
+            )
         settings = complete_fit_settings(values, load_model(self._model_path)[1])
         base = optional_path(self.base)
         if base is not None:

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from mmgen.commands._base import Training
+from mmgen.commands._base import Training, check_not_both
 from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Range, optional_path, path_of
 
 if TYPE_CHECKING:
@@ -140,7 +140,10 @@ class Train(Training["TrainedModel"]):
             "data": {name: one for name, one in data.items() if one is not None},
         }
         values = merge(values, {room: given for room, given in options.items() if given})
-        values = merge_settings(values, self.nested_settings())
+        settings = self.nested_settings()
+        named = {"objective": {"name": self.objective}} if self.objective else {}
+        check_not_both({**options, **named}, settings)
+        values = merge_settings(values, settings)
         return settings_from_start(self._start_path, values) if self._start_path else values
 
     def _preset_name(self) -> str | None:

@@ -9,8 +9,8 @@ from typing import Literal
 
 from mmgen.artifacts import Header, read_header, write_text_atomic
 from mmgen.artifacts.files import make_internal_folder
-from mmgen.core.errors import ArtifactError
-from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.errors import ArtifactError, reason_of
+from mmgen.core.foreign import CannotReadError, open_regular
 from mmgen.core.parsing import MalformedError, read_text
 from mmgen.experiments._stages import Scale, Stage
 from mmgen.results.score import read_scores
@@ -138,6 +138,7 @@ def _content_id(path: Path) -> str:
     if is_artifact_name(path):
         return read_header(path).content_id
     try:
-        return hashlib.sha256(read_file(path, _MOST_BYTES)).hexdigest()
-    except CannotReadError as error:
-        raise ArtifactError(f"cannot read {path}: {error}; check the path") from None
+        with open_regular(path, _MOST_BYTES) as file:  # pages too, which are no stand-ins here
+            return hashlib.sha256(file.read()).hexdigest()
+    except (OSError, ValueError, CannotReadError) as error:
+        raise ArtifactError(f"cannot read {path}: {reason_of(error)}; check the path") from None

@@ -123,6 +123,19 @@ def test_wrong_files_are_refused(tmp_path: Path, english: bytes, german: bytes, 
     assert not (tmp_path / "x.h5").exists()
 
 
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("de\ten\n" + "ein hund\ta dog\n" * 40, "names the columns in its first line"),
+        ("a dog\tein hund\n" * 30 + "a dog\tein hund\ta cat\n" + "a dog\tein hund\n" * 9, "has 3 columns in line 31"),
+    ],
+)
+def test_a_table_of_other_columns_is_refused(tmp_path: Path, rows: str, message: str) -> None:
+    (tmp_path / "a.tsv").write_text(rows)
+    with pytest.raises(DataError, match=message):
+        make(tmp_path / "x.h5", train=tmp_path / "a.tsv")
+
+
 def test_a_newline_alone_ends_a_sentence(tmp_path: Path) -> None:
     """A carriage return, or what else some programs take for the end of a line, shifts no sentence."""
     rows = [(f"dog {number}", f"hund {number}") for number in range(40)]

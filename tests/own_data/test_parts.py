@@ -142,3 +142,20 @@ def test_a_table_may_name_files_that_begin_so(tmp_path: Path) -> None:
     folder = write(tmp_path / "p", (".",))
     (folder / "000.png").rename(folder / "#000.png")
     assert "#000.png" in opened(folder).names
+
+
+def test_names_of_a_zip_in_utf8_are_read_without_their_flag(tmp_path: Path) -> None:
+    """As zip programs of macOS write them."""
+    folder = write(tmp_path / "p", ("Grün", "Weiß"))
+    with zipfile.ZipFile(tmp_path / "p.zip", "w") as archive:
+        for file in sorted(folder.rglob("*.png")):
+            archive.write(file, file.relative_to(folder).as_posix())
+    data = (tmp_path / "p.zip").read_bytes()
+    for start, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        first, *others = data.split(start)
+        data = start.join([first, *(one[: place - 4] + b"\0\0" + one[place - 2 :] for one in others)])
+    (tmp_path / "plain.zip").write_bytes(data)
+    assert not any(member.flag_bits for member in zipfile.ZipFile(tmp_path / "plain.zip").infolist())
+    source = opened(tmp_path / "plain.zip")
+    assert len(source) == 30 and {*source.columns["class"]} == {"Grün", "Weiß"}
+    source.close()
