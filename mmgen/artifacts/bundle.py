@@ -12,7 +12,6 @@ from mmgen.artifacts.containers import open_hdf5
 from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import (
-    create_hdf5,
     explain_errors,
     member_names,
     open_array,
@@ -23,6 +22,7 @@ from mmgen.artifacts.hdf5 import (
     write_text,
 )
 from mmgen.artifacts.header import KINDS, Header, Parent, make_header
+from mmgen.artifacts.sink import create_hdf5
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import printable
 

@@ -15,13 +15,13 @@ from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import (
     CHUNK_BYTES,
     ArrayWriter,
-    create_hdf5,
     hash_texts,
     write_array,
     write_header,
     write_text,
 )
 from mmgen.artifacts.header import Header, Parent, make_header
+from mmgen.artifacts.sink import create_hdf5
 from mmgen.modalities import ROWS
 
 if TYPE_CHECKING:

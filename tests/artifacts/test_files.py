@@ -213,8 +213,6 @@ def _write_zeros(path: Path) -> None:
 
 
 def test_an_interrupt_while_hdf5_writes_comes_out(tmp_path, monkeypatch):
-    from mmgen.artifacts import hdf5 as sink
-
     real, calls = os.write, []
 
     def interrupted(descriptor: int, data: memoryview) -> int:
@@ -223,7 +221,7 @@ def test_an_interrupt_while_hdf5_writes_comes_out(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(descriptor, data)
 
-    monkeypatch.setattr(sink.os, "write", interrupted)
+    monkeypatch.setattr(os, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         _write_zeros(tmp_path / "x.h5")
     assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,14 @@ def write(path: Path) -> None:
         for start in range(0, 300, 100):
             writer.write(start, {"image": np.full((100, 1, 8, 8), start // 2, np.uint8)})
         writer.add_splits("iid", train=np.arange(200), val=np.arange(200, 250), test=np.arange(250, 300))
+
+
+@pytest.fixture(autouse=True)
+def _usual_handler() -> Iterator[None]:
+    """Handle Ctrl-C as Python does, whatever earlier tests have left."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("part", [0.0, 0.2, 0.4, 0.6, 0.8, 0.99])
