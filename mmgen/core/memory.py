@@ -1,14 +1,16 @@
 """Checks of available memory before large work: a machine that swaps or kills explains nothing."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import get_ident
 from typing import Any
 
 from mmgen.core.errors import SettingsError, UsageError
 
+_TOO_LARGE = re.compile("calculation overflowed|Overflow when|allocate memory")  # of torch
 _SPARE, _PART = 2**22, 500  # numbers beyond those of a file; what a layer or a tensor counts beside its own
 # What the kernel grants a container, in version 2 and 1. What is taken of it includes files that the kernel drops when
 # asked to: only the limit itself is certain.
@@ -85,7 +87,7 @@ def check_memory(needed: float, work: str, advice: str) -> None:
 
 
 @contextmanager
-def bounded_networks(numbers: int, whose: str = "its", advice: str = "") -> Iterator[None]:
+def bounded_networks(numbers: int, whose: str = "its", advice: str = "", holder: str = "it") -> Iterator[None]:
     """Refuse networks that are built within this block for a file and are far larger than what it holds.
 
     A layer is looked at when it is made, before its memory is touched. Settings of a stranger's file of some kilobytes
@@ -95,6 +97,7 @@ def bounded_networks(numbers: int, whose: str = "its", advice: str = "") -> Iter
         numbers: Numbers in the tensors of the file; networks may have twice as many and some more.
         whose: Beginning of the error's sentence.
         advice: Its end.
+        holder: What holds them.
 
     Raises:
         SettingsError: The networks are larger.
@@ -104,15 +107,14 @@ def bounded_networks(numbers: int, whose: str = "its", advice: str = "") -> Iter
     from torch.nn.parameter import is_lazy
 
     thread, left = get_ident(), 2 * numbers + _SPARE
+    fault = f"{whose} settings describe networks of far more than the {numbers:,} numbers {holder} holds{advice}"
 
     def count(_: Any, name: str, made: Any) -> None:
         nonlocal left
         if get_ident() == thread and made is not None and not is_lazy(made):
             left -= _PART + (made.numel() if isinstance(made, Tensor) else 0)
             if left < 0:
-                raise SettingsError(
-                    f"{whose} settings describe networks of far more than the {numbers:,} numbers it holds{advice}"
-                )
+                raise SettingsError(fault)
 
     hooks = (
         module.register_module_parameter_registration_hook(count),
@@ -121,6 +123,30 @@ def bounded_networks(numbers: int, whose: str = "its", advice: str = "") -> Iter
     )
     try:
         yield
+    except (RuntimeError, TypeError) as error:
+        if _TOO_LARGE.search(str(error)):  # a single tensor
+            raise SettingsError(fault) from None
+        raise
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def networks_of_settings(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Return a block that refuses networks of ``settings`` which memory does not hold, and names the largest number."""
+    size, name = max(_whole_numbers(settings), default=(0, ""))
+    numbers = (available_memory() or 2**62) // 8  # weights and gradients in float32
+    whose = f"setting '{name}' got {size:,}, and these"
+    return bounded_networks(numbers, whose, "; make it smaller", "free memory")
+
+
+def _whole_numbers(settings: Any, name: str = "") -> Iterator[tuple[int, str]]:
+    """Yield whole numbers in nested settings, with their dotted names."""
+    if isinstance(settings, Mapping):
+        for key, value in settings.items():
+            yield from _whole_numbers(value, f"{name}.{key}".removeprefix("."))
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from _whole_numbers(value, name)
+    elif isinstance(settings, int):
+        yield settings, name

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header, require_kind
 from mmgen.core.errors import ArtifactError, DataError, SettingsError, UsageError
+from mmgen.core.memory import networks_of_settings
 from mmgen.core.progress import Progress, Work
 from mmgen.latent.space import LatentSpace
 from mmgen.models import Model
@@ -81,7 +82,8 @@ def fit_aggregate(
     check_described(described_examples, settings, needs_descriptions(data, inputs, described_examples))
     target.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
     fitted = model.latent.of_layer(model.latent.top) if settings.aggregate.layers == "top" else model.latent
-    with torch.random.fork_rng(devices=[]):  # refuses settings that do not fit z before pictures are encoded
+    asked = networks_of_settings(settings.model_dump(mode="json", include={"aggregate": {"family", "text_network"}}))
+    with torch.random.fork_rng(devices=[]), asked:  # refuses what does not fit z or memory before pictures are encoded
         unfitted = settings.build(fitted)
     settings.training.check_optimizer(unfitted.parameters)
     # Encodings are made once, for all fits: in full precision unless bf16 is asked for.

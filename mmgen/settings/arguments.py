@@ -21,6 +21,7 @@ from mmgen.core.errors import MmgenError, UsageError, clip, format_unknown_name
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LONGEST_SHOWN = 120
+_TIMES = "mM"  # dates and durations of numpy, whose missing ones Python writes as None
 
 _WORDS = {
     "a valid string": "text",
@@ -67,22 +68,23 @@ def format_value(value: Any) -> str:
 def _convert_numpy_values(value: Any) -> Any:
     """Convert numpy scalars and vectors to Python numbers and lists; return anything else unchanged."""
     if isinstance(value, np.generic):
-        return value.item()
-    return value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype != object else value
+        return value if value.dtype.kind in _TIMES else value.item()
+    is_vector = isinstance(value, np.ndarray) and value.ndim == 1
+    return value.tolist() if is_vector and value.dtype.kind not in f"O{_TIMES}" else value
 
 
 def plain_settings(value: Any, name: str = "settings") -> Any:
     """Return settings as values that a file can hold: arrays, and numbers of numpy and torch, become Python's.
 
     Raises:
-        UsageError: One is neither text, a number, true or false, a path, nor a list or dictionary of them; or one
-            contains itself.
+        UsageError: One is neither text, a number of at most 64 bits, true or false, a path, nor a list or dictionary of
+            them; or one contains itself.
 
     Example:
         >>> plain_settings({"training.batch": np.int64(8), "model.channels": np.array([4, 4])})
         {'training.batch': 8, 'model.channels': [4, 4]}
     """
-    if hasattr(value, "tolist"):
+    if hasattr(value, "tolist") and getattr(value.dtype, "kind", "") not in {*_TIMES}:
         with suppress(RuntimeError):  # a sparse tensor, or one without numbers
             value = value.tolist()
     try:
@@ -92,6 +94,8 @@ def plain_settings(value: Any, name: str = "settings") -> Any:
             return [plain_settings(inner, name) for inner in value]
     except RecursionError:
         raise UsageError(f"{name} got {format_value(value)}, expected values that do not contain themselves") from None
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise UsageError(f"{name} got {format_value(value)}, expected a whole number of at most 64 bits")
     if value is None or isinstance(value, str | int | float | PathLike):
         return value
     raise UsageError(f"{name} got {format_value(value)}, expected text, a number, True or False, or a list of them")

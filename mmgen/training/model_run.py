@@ -18,7 +18,7 @@ import mmgen.objectives
 from mmgen.artifacts import Dataset, Header, read_header
 from mmgen.artifacts.containers import read_tensor_table
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.core.memory import bounded_networks
+from mmgen.core.memory import bounded_networks, networks_of_settings
 from mmgen.core.progress import Work
 from mmgen.modalities import Description
 from mmgen.modalities.image import ImageDescription
@@ -246,7 +246,8 @@ def train_model(
     def build(device: torch.device) -> TaskParts:
         objective, split = settings.build_objective(), settings.data.split
         used = objective.demands.modalities
-        with _bounded_by(start) if start is not None else nullcontext():
+        asked = networks_of_settings(settings.model_dump(mode="json", include={"model"}))
+        with asked, _bounded_by(start) if start is not None else nullcontext():
             model = build_model(settings.model, objective.demands, settings.data)
         with Dataset.open(dataset_path) as dataset:
             rows, validation = (DatasetRows.open_split(dataset, split, part, device, used) for part in ("train", "val"))

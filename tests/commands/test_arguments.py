@@ -211,6 +211,9 @@ def test_what_people_have_at_hand_is_taken() -> None:
     for same in (PICTURES.tolist(), bytes_of_it, torch.ones(2, 1, 2, 2), PICTURES.astype(">f8"), [picture, picture]):
         assert torch.equal(model().encode(same).mean, expected)
     assert torch.equal(model().encode(picture).mean, expected[:1])
+    for missing in (np.datetime64("NaT"), np.timedelta64("NaT"), np.timedelta64(3)):
+        with pytest.raises(UsageError, match=r"^seed got .*, expected"):
+            model().sample(n=2, seed=missing)
     assert torch.equal(model().sample(n=np.int64(2), seed=np.uint8(3)), model().sample(n=2, seed=3))
 
 
