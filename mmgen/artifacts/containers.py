@@ -5,7 +5,6 @@ Only reading and writing tensors needs torch, which is imported there.
 
 import hashlib
 import math
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,14 +102,19 @@ def read_tensor_table(path: Path) -> TensorTable:
     size = regular_file_size(path)
     try:
         with open_foreign(path) as file:
-            (length,) = struct.unpack("<Q", file.read(8))
+            beginning = file.read(8)
+            if beginning.startswith(b"PK\3\4"):
+                raise CannotReadError("it is a zip instead of the file: unpack it")
+            if len(beginning) < 8:
+                raise CannotReadError(f"it ends after {size} bytes")
+            length = int.from_bytes(beginning, "little")
             if length > min(MAX_TEXT_BYTES, size - 8):
                 raise ArtifactError(
                     f"{path} is truncated or damaged: its header should have {length} bytes, the file has {size}; "
                     "make it again or copy it again"
                 )
             text = file.read(length)
-    except (OSError, struct.error, CannotReadError) as error:
+    except (OSError, CannotReadError) as error:
         raise ArtifactError(f"cannot read {path}: {error}; check the file") from None
     values = parse_json(text, f"{path}: the safetensors header")
     metadata = values.pop("__metadata__", {}) if isinstance(values, dict) else None

@@ -93,11 +93,11 @@ class Pretrained:
                 with safe_open(path, "pt") as file, torch.no_grad():
                     for key, place in self.places.items():
                         if place.path == path:
-                            tensor = file.get_tensor(place.name)
+                            tensor = file.get_tensor(place.name).to(networks[key].dtype)
                             if not tensor.isfinite().all():
                                 raise ArtifactError(
-                                    f"{path} has NaN or infinite numbers in its tensor '{printable(place.name, 80)}', "
-                                    "expected finite ones; copy the file again"
+                                    f"{path} has numbers in its tensor '{printable(place.name, 80)}' that are NaN or "
+                                    "not finite in float32, expected finite ones; copy the file again"
                                 )
                             networks[key].copy_(tensor.reshape(networks[key].shape))
             except (SafetensorError, OSError, ValueError, RuntimeError, MemoryError) as error:

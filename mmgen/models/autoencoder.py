@@ -36,6 +36,7 @@ _GREY_LEVEL = 1 / 255
 _COST = 0.3
 """Decibels that the noise of q(z | picture) may cost."""
 _SEARCH = (-7.0, 1.0)
+_LARGEST_CODE = 1e6  # of z, whose prior is N(0, 1)
 """Range of log sd in which the noise is searched."""
 
 
@@ -275,6 +276,12 @@ class Autoencoder(GaussianModel):
             raise ArtifactError(
                 f"the autoencoder {settings.weights} makes numbers that are not finite of pictures, expected pictures: "
                 "look at scaling_factor in its config.json, or use another autoencoder"
+            )
+        size = float(self.encode_pictures(pictures[1]).abs().max())
+        if size > _LARGEST_CODE:
+            raise ArtifactError(
+                f"the autoencoder {settings.weights} encodes pictures as numbers up to {size:.1g}, expected about 1: "
+                "make scaling_factor in its config.json smaller, or use another autoencoder"
             )
         facts |= {"noise": noise, "psnr": None if math.isinf(psnr) else psnr, "psnr_pictures": len(pictures[1])}
         quality = "without loss" if math.isinf(psnr) else f"with a PSNR of {psnr:.1f} dB"

@@ -169,6 +169,10 @@ def _hostile(folder: Path, case: str) -> None:
         for number in (1, 2):
             shutil.copy(weights, folder / f"model-0000{number}-of-00002.safetensors")
         weights.unlink()
+    elif case == "beyond float32":
+        save_file({name: each.double() * 1e300 for name, each in load_file(weights).items()}, weights)
+    elif case in ("no bytes", "zip"):
+        weights.write_bytes(b"PK\3\4 and more" if case == "zip" else b"")
     elif case == "class":
         config.write_text(json.dumps(CONFIGS["tiny"] | {"_class_name": "os.system"}))
     elif case == "remote code":
@@ -188,7 +192,10 @@ def _hostile(folder: Path, case: str) -> None:
         ("truncated", "is truncated or damaged"),
         ("huge header", "is truncated or damaged"),
         ("pickle", "is a pickle, which can hold code and is never opened"),
-        ("NaN", "has NaN or infinite numbers"),
+        ("beyond float32", "that are NaN or not finite in float32"),
+        ("no bytes", "it ends after 0 bytes"),
+        ("zip", "it is a zip instead of the file: unpack it"),
+        ("NaN", "that are NaN or not finite in float32"),
         ("shape", "as its settings say"),
         ("integers", "as its settings say"),
         ("missing", "lacks the tensor"),
