@@ -312,6 +312,10 @@ def _check_options(stage: Any, words: Sequence[str]) -> None:
     """Refuse options that contradict several seeds."""
     if any(word == "--seed" or word.startswith("--seed=") for word in words):
         raise UsageError("--seed and --seeds are given together, expected one of them; leave one out")
+    if str(stage.output).startswith("-"):
+        raise UsageError(
+            f"--output got {stage.output}, but the files of --seeds would be called like options; choose another name"
+        )
     if (getattr(stage, "devices", None) or 1) > 1:
         raise UsageError(
             "--seeds trains one seed after the other in this process, and --devices starts further ones; give the "

@@ -120,11 +120,14 @@ def _clean_lines(lines: Sequence[str], path: Path, language: str) -> list[str]:
                 f"line {each.index(True) + 1:,}{more} of {path} ({language}) {'has' if not more else 'have'} {what}, "
                 "expected a sentence; take such lines out of all languages"
             )
-    numbers = sum(not any(map(str.isalpha, line)) for line in clean)
+    is_id = 10 * len({*clean}) >= 9 * len(clean)  # of cells in one piece with a digit, nearly all of them distinct
+    numbers = sum(
+        not any(map(str.isalpha, line)) or (is_id and " " not in line and any(map(str.isdigit, line))) for line in clean
+    )
     if 2 * numbers >= len(clean):
         raise DataError(
-            f"{numbers:,} of {len(clean):,} lines of {path} ({language}) have no letters, expected sentences; of a "
-            "table leave out columns of numbers, and name --languages in the order of its columns"
+            f"{numbers:,} of {len(clean):,} lines of {path} ({language}) are numbers or ids, expected sentences; of a "
+            "table leave out such columns, and name --languages in the order of its columns"
         )
     return clean
 
@@ -290,7 +293,12 @@ class ParallelText(Recipe):
             name: encode_language(name, lines, parts["train"], self.tokens, self.max_words, self.min_count)
             for name, lines in sentences.items()
         }
-        size = len(part)
+        size, notes = len(part), _notes(encoded)
+        pairs = [*zip(*sentences.values(), strict=True)]
+        learnt = {pairs[row] for row in parts["train"]}
+        for name in PARTS[1:]:
+            if known := sum(pairs[row] in learnt for row in parts[name]):
+                notes.append(f"{known:,} of {len(parts[name]):,} sentences of {name} are in train too: scores flatter")
         shares = ", ".join(f"{len(parts[name]):,} {name}" for name in PARTS)
 
         def write_dataset() -> Generator[Progress, None, Path]:
@@ -311,7 +319,7 @@ class ParallelText(Recipe):
                 writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", size, "sentence", write_dataset, [*_notes(encoded), f"parts: {shares}"])
+        return Work(f"making {self.name}", size, "sentence", write_dataset, [*notes, f"parts: {shares}"])
 
     def _read_parts(self) -> tuple[dict[str, list[str]], np.ndarray, str]:
         """Return sentences by language, the part [N] that each is from, and a hash of all files."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from mmgen.core.errors import DataError, UsageError
+from mmgen.core.errors import DataError, UsageError, clip
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import printable
 from mmgen.core.pictures import FORMATS
@@ -118,13 +118,21 @@ class FolderSource(FileSource):
             self.parts, folders = parts_by_folder(folders, self.where, split in self.columns)
         deepest = max(map(len, folders))
         for level in range(deepest):
-            cells = [parts[level] if len(parts) > level else None for parts in folders]
+            cells = [unicodedata.normalize("NFC", each[level]) if len(each) > level else None for each in folders]
             name = "class" if deepest == 1 else f"class_{level + 1}"
             name = f"folder_{level + 1}" if name in self.columns else name
             if (
                 len(set(cells)) > 1 or not self.columns
             ):  # one folder beside a table holds the pictures, and says nothing
-                self.columns[name] = [self._folder_cell(cell) for cell in cells]
+                classes_of = {folder: self._folder_cell(folder) for folder in dict.fromkeys(cells)}
+                folders_of = {cell: folder for folder, cell in classes_of.items()}
+                if other := next((one for one, cell in classes_of.items() if folders_of[cell] != one), None):
+                    cell = classes_of[other]
+                    raise DataError(
+                        f"{self.where} has folders {clip(repr(other), 60)} and {clip(repr(folders_of[cell]), 60)}, "
+                        f"which would be one class '{cell}'; rename one, or merge them"
+                    )
+                self.columns[name] = [classes_of[cell] for cell in cells]
                 self.classes.append(name)
 
     def _folder_cell(self, folder: str | None) -> Cell:

@@ -44,6 +44,7 @@ REFUSED = [
     ("train my.h5 -o a --output=b", 2, "--output is given 2 times, expected once"),
     ("quickstart --images letters --minutes inf", 2, "--minutes got 'inf', expected less than or equal to 1000000"),
     (f"quickstart --images letters --steps {10**30}", 2, "expected less than or equal to 1000000000"),
+    ("train my.h5 --seeds 2 -o -", 2, "--output got -, but the files of --seeds would be called like options; choose"),
     ("train my.h5 --set steps", 2, "--set got 'steps', expected room.key=value"),
 ]
 

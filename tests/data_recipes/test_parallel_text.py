@@ -70,6 +70,13 @@ def test_a_table_is_divided_so_that_no_sentence_is_in_two_parts(tmp_path: Path) 
             assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
 
 
+def test_sentences_of_val_and_test_that_train_has_are_told(tmp_path: Path) -> None:
+    places = [write_aligned(tmp_path, stem, rows) for stem, rows in (("a", pairs(60)), ("b", [("a cow", "eine kuh")]))]
+    work = validate(ParallelText, {"train": places[0], "val": places[1], "test": places[0]}).make(tmp_path / "x.h5")
+    assert "60 of 60 sentences of test are in train too: scores flatter" in work.notes
+    assert not any("of val are in train" in note for note in work.notes)
+
+
 def test_rare_words_and_long_sentences(tmp_path: Path) -> None:
     rows = [*pairs(40), ("Once upon a TIME, it's red", "es war einmal")]
     table = write_table(tmp_path, rows)
@@ -110,7 +117,12 @@ def test_the_content_depends_on_text_and_not_on_packing(tmp_path: Path) -> None:
         (
             b"a dog\n" * 40,
             b"3 4.5\n" * 30 + b"ein hund\n" * 10,
-            "30 of 40 lines of .*a.de .de. have no letters, expected",
+            "30 of 40 lines of .*a.de .de. are numbers or ids, expected",
+        ),
+        (
+            b"a dog\n" * 40,
+            b"".join(b"0x%x\n" % number for number in range(40)),
+            "40 of 40 lines of .*a.de .de. are numbers or ids, expected",
         ),
         (b"a dog\n" * 40, b"<url>x</url>\n" * 2 + b"ein hund\n" * 38, "line 1 and 1 more lines of .* have markup"),
     ],

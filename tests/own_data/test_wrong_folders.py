@@ -233,6 +233,9 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     "second folder": (nothing, ["q"], 2, "unexpected extra argument"),
     # The folder itself.
     "few pictures": (table(lambda rows: rows[:19]), [], 1, "p holds 19 pictures, expected at least 20"),
+    "two classes of one name": (
+        both(_classes("c d"), lambda folder: (folder / "green").rename(folder / "c\nd")), [], 1,
+        "p has folders 'c\\nd' and 'c d', which would be one class 'c d'; rename one, or merge them"),
     "control character in a class": (
         _classes("red\x1b[2Jx"), [], 1, "p has a folder 'red?[2Jx', whose name holds a control character"),
     "class that is no text": (
