@@ -195,3 +195,6 @@ for seed in 0 1 2; do
             --given-count 4,2,1 --draws 24 --queries 60 -m correctness -m coverage -m recall -m copies --seed "$seed" -o advice.jsonl
     )
 done
+
+# Multimodal VAEs on CdSprites, all ten and three seeds; an hour of one core each.
+mmgen reproduce rivals-cdsprites --seeds 3
