@@ -276,7 +276,8 @@ def _run_command_line(arguments: Sequence[str]) -> int:
             number = next(iter(stop_requests))
             say(f"mmgen: {'interrupted' if number == signal.SIGINT else 'terminated'}")
             return 128 + number
-        sentence = _explain_system_failure(error)
+        is_completion = "_MMGEN_COMPLETE" in os.environ
+        sentence = f"cannot complete this line: {error!r}" if is_completion else _explain_system_failure(error)
         if sentence is None:
             raise
         say(f"mmgen: {sentence}")

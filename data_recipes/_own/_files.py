@@ -143,9 +143,14 @@ class Files:
             raise DataError(f"{reason}; make it readable, or move it elsewhere") from None
         for entry in sorted_entries:
             name = self._safe_name(prefix + entry.name) if "\\" in entry.name else prefix + entry.name
-            if is_hidden(entry.name, entry.is_dir()):
+            try:
+                is_folder = entry.is_dir()
+            except OSError:  # a loop of links
+                self.left_out["links that cannot be followed"] += 1
+                continue
+            if is_hidden(entry.name, is_folder):
                 self.left_out[_HIDDEN] += 1
-            elif entry.is_dir():
+            elif is_folder:
                 if entry.is_symlink() or depth == _DEPTH:
                     reason = "links to folders" if entry.is_symlink() else f"folders more than {_DEPTH} deep"
                     self.left_out[reason] += 1

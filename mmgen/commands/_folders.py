@@ -1,19 +1,25 @@
 """Folders as arguments that stand for files in them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import LOG_ENDING
+from mmgen.core.progress import Watch
 from mmgen.settings.kinds import FileFinder
 
 _STATE_ENDING = ".last.safetensors"
 
 
-def expand_folders(paths: Iterable[Path], find: FileFinder) -> list[Path]:
-    """Return the paths, each folder replaced by the files for which it stands."""
-    return list(dict.fromkeys(file for path in paths for file in find(path) or [path]))
+def expand_folders(paths: Sequence[Path], find: FileFinder, watch: Watch) -> list[Path]:
+    """Return the paths, each folder replaced by the files for which it stands; empty ones among these are left out."""
+    found = list(dict.fromkeys(file for path in paths for file in find(path) or [path]))
+    empty = [file for file in found if file not in paths and not file.stat().st_size]
+    if empty and len(empty) < len(found):
+        watch.say(f"empty files are left out: {', '.join(map(str, empty[:3]))}{', ...' * (len(empty) > 3)}")
+        return [file for file in found if file not in empty]
+    return found
 
 
 def _visible_files(folder: Path) -> list[Path]:

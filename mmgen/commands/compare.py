@@ -46,7 +46,7 @@ class Compare(Stage["Comparison"]):
         from mmgen.results.comparing import compare_scores
         from mmgen.results.score import read_scores
 
-        files = expand_folders(paths_of(self.scores), find_score_files)
+        files = expand_folders(paths_of(self.scores), find_score_files, self.watch)
         paths = [path for path in files if not path.name.endswith(LOG_ENDING)]  # which *.jsonl names too
         if len(paths) < len(files):
             number = len(files) - len(paths)

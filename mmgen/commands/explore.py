@@ -48,7 +48,7 @@ class Explore(Drawing[Path]):
         from mmgen.figures.explore.make import Limits, make_explorer
 
         named, output = paths_of(self.files), path_of(self.output or "explore.html")
-        paths = expand_folders(named, find_explored_files)
+        paths = expand_folders(named, find_explored_files, self.watch)
         if paths != named:
             self.watch.say(f"explore {', '.join(path.name for path in paths if path.suffix != '.jsonl')}")
         check_page(output, "explore", self.overwrite, *paths)

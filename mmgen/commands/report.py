@@ -39,7 +39,7 @@ class Report(Completing, Drawing[Path]):
         from mmgen.artifacts.pages import check_page
         from mmgen.figures.report.make import make_report
 
-        paths = expand_folders(paths_of(self.files), find_reported_files)
+        paths = expand_folders(paths_of(self.files), find_reported_files, self.watch)
         output = path_of(self.output or "report.html")
         check_page(output, "report", self.overwrite, *paths)
         work = make_report(

@@ -3,13 +3,14 @@
 Scores of different data, classifiers, splits or protocols never share a table: see :mod:`mmgen.results.conditions`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mmgen.core.errors import format_unknown_name
 from mmgen.results.comparison import Column, ComparedTable, Comparison, Row
 from mmgen.results.conditions import Conditions, common_name, condition_title, differing_names
-from mmgen.results.groups import contrast, group_runs, is_best
+from mmgen.results.groups import contrast, group_runs, is_best, rank_groups
 from mmgen.results.score import Score
 
 
@@ -85,8 +86,8 @@ def _name_runs(entries: Sequence[Entry]) -> dict[str, str]:
     for entry in entries:
         files.setdefault(entry.run, []).append(entry.name)
     names = {run: common_name(several) for run, several in files.items()}
-    ambiguous = {name for name in names.values() if list(names.values()).count(name) > 1}
-    return {run: f"{name} ({run[:6]})" if name in ambiguous else name for run, name in names.items()}
+    number = Counter(names.values())
+    return {run: f"{name} ({run[:6]})" if number[name] > 1 else name for run, name in names.items()}
 
 
 class _ReferenceRow:
@@ -144,11 +145,11 @@ def _build_table(
             notes[f"{names[run]}{seed_text} was measured more than once with different results; the last counts"] = None
         cell[seed] = score
     groups = {row: [group_runs(list(cell.values())) if cell else None for cell in cells] for row, cells in runs.items()}
+    ranked = [rank_groups(column) for column in zip(*groups.values(), strict=True)]
     rows = []
     for row, numbers in groups.items():
         compared = reference.find_for(row, groups) if reference else None
         others = groups[compared] if compared else [None] * len(columns)
-        rivals = [[other[place] for one, other in groups.items() if one != row] for place in range(len(columns))]
         last = next(cell.runs[-1] for cell in reversed(numbers) if cell is not None)
         rows.append(
             Row(
@@ -157,7 +158,7 @@ def _build_table(
                 last.guidance or 0.0,
                 last.guidance_method,
                 tuple(numbers),
-                tuple(is_best(cell, of) for cell, of in zip(numbers, rivals, strict=True)),
+                tuple(is_best(cell, of) for cell, of in zip(numbers, ranked, strict=True)),
                 tuple(contrast(a, b) if a and b else None for a, b in zip(numbers, others, strict=True)),
             )
         )

@@ -1,9 +1,9 @@
 """Groups of scores of one quantity, such as seeds, and their order."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, takewhile
 from statistics import fmean, stdev
 from typing import Any, Literal
 
@@ -258,8 +258,23 @@ def paired_difference(before: Score, after: Score) -> tuple[float, float] | None
     return other.mean - one.mean, math.hypot(error, one.shared_stderr, other.shared_stderr)
 
 
-def is_best(cell: RunGroup | None, rivals: Sequence[RunGroup | None]) -> bool:
+def rank_groups(cells: Iterable[RunGroup | None]) -> list[RunGroup]:
+    """Sort the cells of a column by their means, the best first; those that are not finite are the last."""
+    groups = [cell for cell in cells if cell is not None]
+    return sorted(groups, key=lambda group: _rank(group.mean, group.runs[0].better == "higher"))
+
+
+def _rank(mean: float, higher: bool) -> float:
+    """Return a key that sorts means, the best first."""
+    return math.inf if not math.isfinite(mean) else -mean if higher else mean
+
+
+def is_best(cell: RunGroup | None, ranked: Sequence[RunGroup]) -> bool:
     """Return whether no rival has a significantly better score than a cell, at the confidence level :data:`LEVEL`.
+
+    Args:
+        cell: The cell; None for an empty one.
+        ranked: All cells of its column by :func:`rank_groups`, of which only those with a better mean are compared.
 
     A cell without rivals, or of a score without a better direction, is not best. Numbers without errors are compared
     directly. A difference with an error of 0 beats nothing, since equal differences of two seeds prove nothing.
@@ -267,11 +282,11 @@ def is_best(cell: RunGroup | None, rivals: Sequence[RunGroup | None]) -> bool:
     The level holds for each comparison alone: of eight equal rows, a given one is beaten in about every seventh
     table.
     """
-    others = [rival for rival in rivals if rival is not None]
-    if cell is None or not others or not math.isfinite(cell.mean) or cell.runs[0].better == "neither":
+    if cell is None or len(ranked) < 2 or not math.isfinite(cell.mean) or cell.runs[0].better == "neither":
         return False
     higher = cell.runs[0].better == "higher"
-    return not any(_is_better(contrast(rival, cell), higher) for rival in others if math.isfinite(rival.mean))
+    rivals = takewhile(lambda rival: _rank(rival.mean, higher) < _rank(cell.mean, higher), ranked)
+    return not any(_is_better(contrast(rival, cell), higher) for rival in rivals)
 
 
 def _is_better(difference: Contrast, higher: bool) -> bool:

@@ -250,6 +250,11 @@ def train_model(
         with asked, _bounded_by(start) if start is not None else nullcontext():
             model = build_model(settings.model, objective.demands, settings.data)
         with Dataset.open(dataset_path) as dataset:
+            pairs = [(one, dataset.modalities.get(name)) for name, one in settings.data.modalities.items()]
+            if not all(found and wanted.is_compatible(found) for wanted, found in pairs):
+                raise UsageError(
+                    f"{dataset_path} is not the dataset of these settings any more; type the command again"
+                )
             rows, validation = (DatasetRows.open_split(dataset, split, part, device, used) for part in ("train", "val"))
             run_settings = {"dataset": dataset.header.content_id}
         prepared = Preparation()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import KINDS, Header, check_output, parent_record, read_checkpoint, write_checkpoint
+from mmgen.artifacts import KINDS, Header, Parent, check_output, parent_record, read_checkpoint, write_checkpoint
 from mmgen.core.errors import ArtifactError, MmgenError
 from mmgen.core.memory import bounded_networks
 from mmgen.core.parsing import printable
@@ -94,7 +94,16 @@ def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric 
 
     # First weights come from their own stream, whatever was drawn before.
     torch.manual_seed(stream_key(stage.training.seed, stage.stream))
+
+    def read_parents() -> tuple[Parent, ...]:
+        return tuple(parent_record(parent, role, out) for role, parent in stage.parents.items())
+
+    parents = read_parents()  # which others may replace while this one trains
     task_parts = stage.build(fabric.device)
+    if read_parents() != parents:
+        raise ArtifactError(
+            f"{' or '.join(map(str, stage.parents.values()))} was replaced meanwhile; type the command again"
+        )
 
     def save(path: Path, facts: dict[str, Any]) -> None:
         write_checkpoint(
@@ -103,7 +112,7 @@ def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric 
             tensors=task_parts.task.saved_tensors(),
             settings={**stage.settings, **task_parts.extra_settings},
             seed=stage.training.seed,
-            parents=tuple(parent_record(parent, role, path) for role, parent in stage.parents.items()),
+            parents=parents,
             facts={**facts, **task_parts.facts},
             command=stage.command,
         )

@@ -54,3 +54,13 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("variables", [{}, {"COMP_WORDS": "mmgen show x", "COMP_CWORD": "abc"}])
+def test_a_line_that_no_shell_has_asked_about(
+    variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"_MMGEN_COMPLETE": "complete_bash", **variables}.items():
+        monkeypatch.setenv(name, value)
+    done = within(tmp_path)
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith("mmgen: cannot complete this line: ")

@@ -1,6 +1,7 @@
 """Folders in place of files: a report, a page to explore and a comparison of all that belongs together in one."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from mmgen.artifacts import parent_record, write_checkpoint
 from mmgen.commands._folders import expand_folders, find_explored_files, find_reported_files, find_score_files
 from mmgen.core.errors import UsageError
+from mmgen.core.progress import Watch
 
 
 def write(folder: Path, name: str, kind: str, model: str = "") -> None:
@@ -42,7 +44,22 @@ def test_files_of_a_folder(folder: Path) -> None:
     assert {"judge.safetensors", "model.safetensors", "scores.jsonl"} < {*names(find_reported_files(folder))}
     assert not {"model.log.jsonl", "model.last.safetensors"} & {*names(find_reported_files(folder))}
     single = folder / "model.safetensors"
-    assert expand_folders([single, folder], find_score_files) == [single, folder / "scores.jsonl"]
+    (folder / "scores.jsonl").write_text("{}")
+    assert expand_folders([single, folder], find_score_files, Watch()) == [single, folder / "scores.jsonl"]
+
+
+def test_an_empty_file_of_a_folder_hides_no_other(folder: Path) -> None:
+    said: list[str] = []
+    watch = SimpleNamespace(say=said.append)
+    (folder / "scores.jsonl").write_text("{}")
+    for name in ("e.jsonl", "e.safetensors"):
+        (folder / name).touch()
+    for find in (find_explored_files, find_reported_files, find_score_files):
+        found = names(expand_folders([folder], find, watch))  # type: ignore[arg-type]  # all that is used of it
+        assert "scores.jsonl" in found and not {"e.jsonl", "e.safetensors"} & {*found}
+        assert said.pop().startswith("empty files are left out: ") and not said
+    empty = folder / "e.jsonl"
+    assert empty in expand_folders([folder, empty], find_score_files, watch)  # type: ignore[arg-type]
 
 
 def test_the_model_with_fitted_posteriors_is_explored(folder: Path) -> None:

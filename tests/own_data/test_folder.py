@@ -294,6 +294,7 @@ def test_everything_that_is_left_out_is_said(tmp_path: Path) -> None:
     (folder / "notes.tiff").write_bytes(b"x")
     (folder / ".hidden").write_bytes(b"x")
     (folder / "link").symlink_to(tmp_path)
+    (folder / "self").symlink_to("self")
     said = found(folder)
     for line in (
         "pictures: 30, all of 16 x 16 pixels; they become 3x8x8 (crop)",
@@ -306,6 +307,7 @@ def test_everything_that_is_left_out_is_said(tmp_path: Path) -> None:
         "left out: files that are no pictures of PNG, JPEG, WEBP, GIF, BMP, PPM: 1 .tiff",
         "left out: 1 hidden",
         "left out: 1 links to folders",
+        "left out: 1 links that cannot be followed",
         "split 'iid' (85/5/10 % at random): train ",
     ):
         assert line in said, said

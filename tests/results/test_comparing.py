@@ -12,9 +12,10 @@ from scipy import stats
 
 from mmgen.artifacts import Header, parent_record, read_header, write_checkpoint
 from mmgen.evaluation.provenance import run_of_files
+from mmgen.results import groups
 from mmgen.results.comparing import compare_scores
 from mmgen.results.conditions import run_record
-from mmgen.results.groups import contrast, group_runs, is_best, paired_difference
+from mmgen.results.groups import contrast, group_runs, is_best, paired_difference, rank_groups
 from mmgen.results.score import ExampleValues, Score
 
 HERE = {"split": "iid", "part": "test"}
@@ -150,10 +151,25 @@ def test_single_runs_without_a_spread_have_no_interval_either(stderr: float) -> 
     a, b = (group_runs([score(name, 0, value, stderr=stderr)]) for name, value in (("a", 3.0), ("b", 5.0)))
     found = contrast(b, a)
     assert (found.value, found.low, found.high) == (2.0, None, None)
-    assert is_best(a, [b]) and is_best(b, [a])
+    assert is_best(a, rank_groups([a, b])) and is_best(b, rank_groups([a, b]))
     groups = [group_runs([score(name, seed, value) for seed in (place, place + 1)]) for place, (name, value) in
               enumerate((("a", 3.0), ("b", 5.0)))]  # fmt: skip
     assert contrast(groups[1], groups[0]).low is None, "nor do groups of other seeds, alike in themselves"
+
+
+def test_the_work_grows_with_the_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with its square, for equal scores as for different ones; and the best are those that all others give."""
+
+    def compared(number: int, step: float) -> int:
+        count: list[int] = []
+        monkeypatch.setattr(groups, "contrast", lambda *pair: count.append(1) or contrast(*pair))
+        files = [(f"m{n}", [score(f"m{n}", 0, n * step)]) for n in range(number)]
+        (table,) = compare_scores(files).tables
+        assert [row.best for row in table.rows] == [(not step or n == number - 1,) for n in range(number)]
+        return len(count)
+
+    for step in (0.0, 3.0):
+        assert compared(40, step) <= 2.5 * compared(20, step)
 
 
 def test_numbers_of_parameters_are_exact() -> None:
