@@ -268,7 +268,8 @@ def train_model(
                 prepared = model.prepare(settings.model, choose_examples(rows), choose_examples(validation))
         learnt = make_training_rows(rows, objective, settings.data, settings.training.seed)
         decay = settings.model.l2_attributes_decoder
-        task = ModelTask(model, objective.for_training_size(len(learnt)), decay, settings.data.modalities)
+        with networks_of_settings(settings.model_dump(mode="json", include={"objective"})):
+            task = ModelTask(model, objective.for_training_size(len(learnt)), decay, settings.data.modalities)
         return TaskParts(
             task,
             encode_once(learnt, model, settings.data),

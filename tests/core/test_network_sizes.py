@@ -30,6 +30,12 @@ def test_a_model_that_no_memory_holds_is_refused(size: int, dataset_path: Path, 
     assert not out.exists()
 
 
+def test_the_opponent_of_an_objective_that_no_memory_holds_is_refused(dataset_path: Path, tmp_path: Path) -> None:
+    objective = {"name": "factor-vae", "modalities": ["image"], "discriminator_width": 2**62}
+    with pytest.raises(SettingsError, match=r"^setting 'objective\.discriminator_width' got .* make it smaller$"):
+        train(dataset_path, tmp_path / "m.safetensors", {**SHORT, "objective": objective})
+
+
 @pytest.mark.parametrize("size", HUGE)
 @pytest.mark.parametrize(
     ("family", "name"),
