@@ -200,10 +200,11 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     if given != "nothing" and (None in found or len(set(names)) < len(names)):
         if model.data.attributes is None and model.data.text is None:
             target.complete_settings(request)  # a target that needs words says so
-        known = ", ".join(["attributes", "text", *model.data.observed])
+        every = ("attributes", "text", *model.data.observed)
+        known = ", ".join(name for name in every if find_condition(model.data, name) is not None)
         raise UsageError(
-            f"--given got {given}, expected one of {known}, or several of them with commas, of the model's dataset; "
-            "choose another, or use --given nothing"
+            f"--given got {given}, expected one of {known}, which the model's dataset has, or several of them with "
+            "commas; choose another, or use --given nothing"
         )
     if target.family is not None and settings.family_name != target.family:
         raise UsageError(

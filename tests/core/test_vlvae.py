@@ -298,7 +298,9 @@ def test_what_cannot_be_fitted_is_said(folder: Path) -> None:
     no_text = trained.model_copy(
         update={"data": DataSettings.from_descriptions(trained.data.image, trained.data.attributes)}
     )
-    with pytest.raises(UsageError, match="--given got text, which the model's dataset does not have"):
+    with pytest.raises(
+        UsageError, match="--given got text, expected one of attributes, image, which the model's dataset has"
+    ):
         complete_fit_settings({"aggregate": {"given": "text"}}, no_text)
     image_only = trained.model_copy(update={"objective": {"name": "elbo", "modalities": ("image",)}})
     assert complete_fit_settings({}, image_only).aggregate.given == "attributes"
