@@ -195,7 +195,7 @@ def check_not_both(options: Mapping[str, Any], settings: Mapping[str, Any]) -> N
     """Refuse a value in nested ``settings`` that an option gives otherwise."""
     given = dict(nested_items(settings))
     for name, value in nested_items(options):
-        if name in given and given[name] != value:
+        if name in given and given[name] != value and not isinstance(value, Mapping):
             option = name.removesuffix(".name").rpartition(".")[2].replace("_", "-")  # --objective is objective.name
             raise UsageError(
                 f"--{option} got {value} and --set {name} got {given[name]}, expected one of them; leave one out"

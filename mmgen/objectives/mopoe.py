@@ -24,8 +24,9 @@ class Mopoe(SubsetObjective):
               - \beta \, KL(q_S(z) \,\|\, p(z)) \Big)
 
     The divergences are those of all subsets, and z is drawn from one subset of each example, at random, so that a step
-    decodes once. (The published code gives subsets to examples by their place in the batch; the mean is the same where
-    batches are large.) A subset of which an example lacks a modality does not count for it.
+    decodes once. Its mean is below the bound with the divergence of the mixture, which has no closed form. (The
+    published code gives subsets to examples by their place in the batch; the mean is the same in large batches.)
+    A subset of which an example lacks a modality does not count for it.
     """
 
     @property

@@ -19,6 +19,7 @@ from mmgen.models import build_model
 from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, exact_posterior, make_linear_gaussian
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, inference_parts, small_batch
 
+NAMES = ("image", "attributes")
 GRID = torch.linspace(-12, 12, 4001, dtype=torch.float64)
 STEP = float(GRID[1] - GRID[0])
 
@@ -141,14 +142,16 @@ def test_the_barycentre_is_nearest_to_all_experts_by_optimal_transport() -> None
 
 
 def test_hellinger_moments_are_those_of_the_pool() -> None:
-    experts = gaussians(3, 2, 1)
+    """In two dimensions, whose overlaps multiply."""
+    experts = gaussians(3, 2, 2)
     found = pooled("hellinger-moments", experts)
-    density = (0.5 * experts.log_prob(GRID[:, None, None, None].expand(-1, 3, 2, 1))).exp().sum(1).square()
-    density = density / density.sum(0) / STEP
-    mean = (density * GRID[:, None]).sum(0) * STEP
-    variance = (density * (GRID[:, None] - mean).square()).sum(0) * STEP
-    torch.testing.assert_close(found.mean[:, 0], mean)
-    torch.testing.assert_close(found.variance[:, 0], variance)
+    axis = torch.linspace(-8, 8, 321, dtype=torch.float64)
+    z = torch.cartesian_prod(axis, axis)[:, None, None].expand(-1, 3, 2, 2)
+    density = (0.5 * experts.log_prob(z)).exp().sum(1).square()
+    density = (density / density.sum(0)).unsqueeze(-1)
+    mean = (density * z[:, 0]).sum(0)
+    torch.testing.assert_close(found.mean, mean)
+    torch.testing.assert_close(found.variance, (density * (z[:, 0] - mean).square()).sum(0))
 
 
 @pytest.mark.parametrize("name", ["product-without-prior", "consensus", "wasserstein-barycentre", "hellinger-moments"])
@@ -209,7 +212,7 @@ def bound_of(name: str, model, batch: Batch, copies: int, **settings: object) ->
         return mmgen.objectives.get(name)(**settings)(model, batch.repeat(copies)).value.reshape(6, -1).mean(1)
 
 
-def test_mmvae_rises_with_its_draws_to_the_log_likelihood_where_experts_are_the_posterior() -> None:
+def test_mmvae_rises_with_its_draws_to_the_log_likelihood_where_experts_agree() -> None:
     model, batch = make_linear_gaussian(), draw_observations(6)
     exact = exact_log_marginal(batch, ("image", "attributes"))
 
@@ -261,3 +264,55 @@ def test_the_divergence_of_mmvm_is_that_to_the_mixture() -> None:
         found = terms[f"kl of q(z|{name}) to the mixture"].reshape(6, -1)
         error = found.std(1) / math.sqrt(4_000)
         assert ((found.mean(1) - exact).abs() < 5 * error).all()
+
+
+def test_mopoe_is_the_mean_of_the_exact_bounds_of_all_subsets() -> None:
+    """Each subset's bound is the expected log-likelihood of a linear model, in closed form, minus its divergence."""
+    model, batch = make_linear_gaussian(), draw_observations(6)
+    bounds = []
+    for known in (("image",), ("attributes",), ("image", "attributes")):
+        q = exact_posterior(batch, known)
+        z = q.sample(torch.Generator().manual_seed(0), (20_000,))
+        likely = sum(model.log_likelihood(name, z, batch).mean(0) for name in ("image", "attributes"))
+        bounds.append(likely - 2.0 * q.kl(DiagonalGaussian.standard(6, 2, like=q.mean)))
+    found = bound_of("mopoe", model, batch, 20_000, beta=2.0)
+    torch.testing.assert_close(found, torch.stack(bounds).mean(0), atol=0.15, rtol=0)
+
+
+def test_beta_weighs_every_draw_of_mmvae() -> None:
+    model, batch = make_linear_gaussian(), draw_observations(6)
+    torch.manual_seed(0)
+    z = torch.stack([exact_posterior(batch, (name,)).mean for name in ("image", "attributes")])
+    sharp = DiagonalGaussian(z, torch.full_like(z, -3.0))
+    with mock.patch.object(model, "subset_posteriors", return_value=sharp):
+        torch.manual_seed(1)
+        found = mmgen.objectives.get("mmvae")(draws=5, beta=0.3)(model, batch).value
+    torch.manual_seed(1)
+    drawn = sharp.sample(shape=(5,))
+    ratio = model.log_prior(drawn) - GaussianMixture.even(sharp, torch.ones(2, 6, dtype=torch.bool)).log_prob(drawn)
+    likely = sum(model.log_likelihood(name, drawn.flatten(0, 1), batch).reshape(5, 2, 6) for name in NAMES)
+    torch.testing.assert_close(found, ((likely + 0.3 * ratio).logsumexp(0) - math.log(5)).mean(0))
+
+
+@pytest.mark.parametrize("name", ["mvtcae", "crmvae", "mmvm", "mmvae"])
+def test_a_missing_modality_has_no_term(name: str) -> None:
+    """The value of an example without attributes is that of a model whose posterior of attributes is another one."""
+    model, batch = make_linear_gaussian(), draw_observations(6)
+    batch.present["attributes"] = torch.zeros(6, dtype=torch.bool)
+    image, prior = exact_posterior(batch, ("image",)), DiagonalGaussian.standard(6, 2, like=batch.values["image"])
+    likelihood = model.log_likelihood
+
+    def known(name: str, z: Tensor, batch: Batch) -> Tensor:
+        return likelihood(name, z, batch) * (name == "image")
+
+    def value(other: DiagonalGaussian) -> Tensor:
+        def posteriors(_: Batch, units: object, rows: list[list[bool]]) -> DiagonalGaussian:
+            each = [other if row == [False, True] else image for row in rows]
+            return DiagonalGaussian(*(torch.stack([getattr(q, part) for q in each]) for part in ("mean", "log_sd")))
+
+        with mock.patch.multiple(model, subset_posteriors=posteriors, log_likelihood=known):
+            torch.manual_seed(0)
+            found: Tensor = mmgen.objectives.get(name)()(model, batch).value
+            return found
+
+    torch.testing.assert_close(value(prior), value(DiagonalGaussian(prior.mean + 3, prior.log_sd - 1)))
