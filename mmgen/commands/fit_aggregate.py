@@ -141,8 +141,7 @@ class FitAggregate(Training["TrainedModel"]):
         self._check_target_options(values)
         if values.get("data"):
             raise UsageError(
-                f"--set got settings of data ({', '.join(values['data'])}), expected aggregate or training: a fit has "
-                "its model's data; leave them out"
+                "--set got settings of data, expected aggregate or training: a fit has its model's data; leave them out"
             )
         settings = complete_fit_settings(values, load_model(self._model_path)[1])
         base = optional_path(self.base)

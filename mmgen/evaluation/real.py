@@ -157,10 +157,12 @@ class RealPictures:
         rows, codes = rows[order], codes[order]
         sources = read_sources(self._dataset, rows)
         places: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
+        given_sources = 0
         for query in queries.codes:
             given = query != UNKNOWN
             matching = np.flatnonzero((codes[:, given] == query[given]).all(1))
-            half = assign_halves(sources[matching])
+            half = (assign_halves(sources[matching]) + given_sources) % 2  # of single pictures too, every other one
+            given_sources += len(np.unique(sources[matching]))
             for side, found in enumerate(places):
                 found.append(matching[half == side][: max(LEAST, settings.draws)])
         used = np.unique(np.concatenate([part for side in places for part in side]))
