@@ -200,6 +200,11 @@ class Aggregate(nn.Module):
         if self.condition is None:
             return None
         if self.further:
+            if condition is not None and condition.values and not {*self.reads} & condition.values.keys():
+                raise UsageError(
+                    f"this posterior is conditioned on {', '.join(self.reads)}, and got {', '.join(condition.values)}, "
+                    "expected one of these; use --posterior prior"
+                )
             every = [(self.condition, getattr(self, "reader", None))]
             every += [(each, dict(self.readers).get(name)) for name, each in self.further.items()]
             return torch.cat([self._optional_context(*one, condition) for one in every], -1)

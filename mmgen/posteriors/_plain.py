@@ -126,6 +126,10 @@ class Fitted(Posterior):
     def log_density_with_error(self, z: Tensor, words: Batch) -> tuple[Tensor, Tensor | None]:
         return self.aggregate.log_prob_with_error(z, words)
 
+    def select_words(self, points: Batch, name: str | None) -> Batch:
+        # Of several conditions one is evaluated: pictures beside it would be another posterior.
+        return points.select([name]) if self.aggregate.further and name in self.reads else points
+
     @property
     def few_candidates(self) -> int | None:
         return self.aggregate.few_candidates

@@ -206,6 +206,11 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
             f"--given got {given}, expected one of {known}, which the model's dataset has, or several of them with "
             "commas; choose another, or use --given nothing"
         )
+    if len(names) > 1 and settings.aggregate.keep_all == 1:
+        raise UsageError(
+            f"aggregate.keep_all got 1 for --given {given}, expected less, since a fit that always sees all of them "
+            "answers for no subset; leave it out"
+        )
     if target.family is not None and settings.family_name != target.family:
         raise UsageError(
             f"--family got {settings.family_name}, expected {target.family}, the only one for --target "

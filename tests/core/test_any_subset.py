@@ -106,6 +106,39 @@ def test_the_program_fits_and_draws_from_any_subset(trained: Path, tmp_path: Pat
     assert z.shape == (5, 4, 2) and source.log_density(z, pictures).shape == (5, 4)
 
 
+def test_a_density_given_words_is_not_given_the_pictures_that_are_scored(trained: Path, tmp_path: Path) -> None:
+    fitted = mmgen.fit_aggregate(
+        trained, given="attributes,left,right", steps=2, output=tmp_path / "a.safetensors", device="cpu"
+    )
+    source = fitted.posteriors["aggregate"]
+    batch = Batch(
+        {"left": torch.rand(4, 1, 8, 8), "attributes": torch.zeros(4, 1, dtype=torch.int64)},
+        {"left": torch.ones(4, dtype=torch.bool), "attributes": torch.ones(4, 1, dtype=torch.bool)},
+    )
+    assert [*source.select_words(batch, "attributes").values] == ["attributes"]
+    z, points = torch.randn(4, 2), batch.select(["attributes"])
+    assert not torch.allclose(source.log_density(z, batch), source.log_density(z, points))
+    with pytest.raises(UsageError, match="conditioned on attributes, left, right, and got text"):
+        source.draw(Batch({"text": torch.zeros(4, 2)}, {"text": torch.ones(4, dtype=torch.bool)}), 2, None)
+
+
+def test_a_page_draws_no_flow_of_several_conditions(trained: Path, tmp_path: Path) -> None:
+    mmgen.fit_aggregate(
+        trained, given="attributes,left", family="rectified-flow", steps=2, output=tmp_path / "a.safetensors",
+        device="cpu",
+    )  # fmt: skip
+    page = mmgen.explore([trained, tmp_path / "a.safetensors"], output=tmp_path / "e.html", number=1)
+    assert Path(page).stat().st_size > 10_000
+
+
+def test_a_fit_that_always_sees_all_answers_for_no_subset(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"keep_all got 1 for .*attributes,left"):
+        mmgen.fit_aggregate(
+            trained, given="attributes,left", settings={"aggregate.keep_all": 1.0}, steps=1,
+            output=tmp_path / "a.safetensors", device="cpu",
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize("given", ["attributes,smell", "left,left", "attributes,nothing"])
 def test_what_cannot_be_given_together_is_refused(given: str, trained: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="or several of them with commas"):

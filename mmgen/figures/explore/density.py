@@ -129,7 +129,7 @@ def find_flow(source: Source) -> Aggregate | None:
         return None
     fit = fitted.aggregate
     simple = isinstance(fit.density, RectifiedFlowDensity) and isinstance(fit.condition, Attributes)
-    return fit if simple and fit.layers == "all" and fit.networks is None else None
+    return fit if simple and fit.layers == "all" and fit.networks is None and not fit.further else None
 
 
 @torch.no_grad()
