@@ -200,10 +200,11 @@ class Aggregate(nn.Module):
         if self.condition is None:
             return None
         if self.further:
-            if condition is not None and condition.values and not {*self.reads} & condition.values.keys():
+            said = [] if condition is None else [name for name, known in condition.present.items() if known.any()]
+            if said and not {*self.reads} & {*said}:
                 raise UsageError(
-                    f"this posterior is conditioned on {', '.join(self.reads)}, and got {', '.join(condition.values)}, "
-                    "expected one of these; use --posterior prior"
+                    f"this posterior is conditioned on {', '.join(self.reads)}, and got {', '.join(said)}, expected one "
+                    "of these; use --posterior prior"
                 )
             every = [(self.condition, getattr(self, "reader", None))]
             every += [(each, dict(self.readers).get(name)) for name, each in self.further.items()]
