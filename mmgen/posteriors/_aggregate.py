@@ -202,9 +202,9 @@ class Aggregate(nn.Module):
         if self.further:
             said = [] if condition is None else [name for name, known in condition.present.items() if known.any()]
             if said and not {*self.reads} & {*said}:
+                reads, got = ", ".join(self.reads), ", ".join(said)
                 raise UsageError(
-                    f"this posterior is conditioned on {', '.join(self.reads)}, and got {', '.join(said)}, expected one "
-                    "of these; use --posterior prior"
+                    f"this posterior is conditioned on {reads}, expected one of these, got {got}; use --posterior prior"
                 )
             every = [(self.condition, getattr(self, "reader", None))]
             every += [(each, dict(self.readers).get(name)) for name, each in self.further.items()]

@@ -118,7 +118,7 @@ def test_a_density_given_words_is_not_given_the_pictures_that_are_scored(trained
     assert [*source.select_words(batch, "attributes").values] == ["attributes"]
     z, points = torch.randn(4, 2), batch.select(["attributes"])
     assert not torch.allclose(source.log_density(z, batch), source.log_density(z, points))
-    with pytest.raises(UsageError, match="conditioned on attributes, left, right, and got text"):
+    with pytest.raises(UsageError, match="conditioned on attributes, left, right, expected one of these, got text"):
         source.draw(Batch({"text": torch.zeros(4, 2)}, {"text": torch.ones(4, dtype=torch.bool)}), 2, None)
 
 

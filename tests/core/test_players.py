@@ -1,5 +1,6 @@
 """Tasks of two players: games with a known solution, resumed runs, NaN by the player's name, several processes."""
 
+import contextlib
 import json
 import math
 import os
@@ -150,6 +151,20 @@ def test_a_forger_learns_the_mean_against_a_critic(tmp_path: Path) -> None:
     assert isinstance(task, Forger)
     assert task.forger.value.item() == pytest.approx(MEAN, abs=1e-3)
     assert [p.item() for p in task.critic.parameters()] == pytest.approx([0, 0], abs=1e-3)
+
+
+def test_a_script_that_goes_on_after_exceptions_ends_at_an_interrupt(tmp_path: Path) -> None:
+    begun = []
+
+    def script() -> None:
+        for name in ("first", "second"):
+            begun.append(name)
+            with contextlib.suppress(Exception):
+                run(tmp_path / f"{name}.safetensors", forger(noise=0.1), stop_at=2, batch=4)
+
+    with pytest.raises(Interrupted, match="give the same command again"):
+        script()
+    assert begun == ["first"]
 
 
 # Muon moves kernels, of which there are none here: see test_training.

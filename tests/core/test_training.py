@@ -1,6 +1,5 @@
 """The loop: order, unpacking, resuming bit for bit, stopping on signals, catching NaN by its name."""
 
-import contextlib
 import json
 import os
 import signal
@@ -111,20 +110,6 @@ def test_rows_streamed_from_the_file_equal_rows_in_memory(dataset_path: Path) ->
         assert np.array_equal(one.values["image"][:1].numpy(), expected.astype(np.float32))
         # Row 5 is the second of the sorted rows; its digit is unknown.
         assert one.present["attributes"].tolist() == [[True, True], [True, True], [True, True], [False, True]]
-
-
-def test_a_script_that_goes_on_after_exceptions_ends_at_an_interrupt(dataset_path: Path, tmp_path: Path) -> None:
-    begun = []
-
-    def script() -> None:
-        for name in ("first", "second"):
-            begun.append(name)
-            with contextlib.suppress(Exception):
-                run(dataset_path, tmp_path / f"{name}.safetensors", stop_at=2)
-
-    with pytest.raises(Interrupted, match="give the same command again"):
-        script()
-    assert begun == ["first"]
 
 
 @pytest.mark.slow
