@@ -254,7 +254,7 @@ def universal_expert(like: Tensor) -> DiagonalGaussian:
 class CombinedInference(Inference):
     """Base class of inferences that combine M encoders (experts) of one modality each to posteriors of 2^M subsets.
 
-    Where z has layers of single modalities (:attr:`LatentSpace.owners`), an expert says nothing of the others' layers,
+    Where z has layers of single modalities (:attr:`LatentSpace.owners`), an expert does not cover the others' layers,
     which keep the density of absent ones: N(0, s^2) with a learned s (r of MMVAE+), or p(z) where nothing learns it.
     """
 
@@ -279,7 +279,7 @@ class CombinedInference(Inference):
 
         Args:
             experts: The experts' Gaussians [E, B, D].
-            present: Which of them have something to say, for each example and dimension, bool [E, B, D].
+            present: Which dimensions they cover, for each example, bool [E, B, D].
             membership: Whether each subset holds each expert, 0 or 1, [S, E].
         """
 
@@ -304,20 +304,20 @@ class CombinedInference(Inference):
             expert, there = found[name]
             which = slice(None) if attribute is None else slice(attribute, attribute + 1)
             experts.append(expert[which])
-            present.append(there[which] & self._says(name, there))
+            present.append(there[which] & self._covered(name, there))
             columns += [number] * len(there[which])
         every = DiagonalGaussian(torch.cat([one.mean for one in experts]), torch.cat([one.log_sd for one in experts]))
         mask = torch.tensor(membership, device=batch.device)[:, columns].to(every.mean.dtype)  # [S, E]
         with torch.autocast(batch.device.type, enabled=False):  # precisions do not survive bf16
             return self._fill_absent(self.combine(every, torch.cat(present), mask), units, membership)
 
-    def _says(self, name: str, like: Tensor) -> Tensor:
-        """Return the dimensions that a modality's expert speaks of, bool [D]: layers that it shares or owns."""
+    def _covered(self, name: str, like: Tensor) -> Tensor:
+        """Return which dimensions a modality's expert covers, bool [D]: those of shared layers and of its own."""
         owners = self.latent.owners
         if not owners:
             return torch.ones((), dtype=torch.bool, device=like.device)
-        said = [owners.get(layer, name) == name for layer, size in self.latent.layers.items() for _ in range(size)]
-        return torch.tensor(said, device=like.device)
+        covered = [owners.get(layer, name) == name for layer, size in self.latent.layers.items() for _ in range(size)]
+        return torch.tensor(covered, device=like.device)
 
     def _fill_absent(
         self, q: DiagonalGaussian, units: Sequence[Unit], membership: Sequence[Sequence[bool]]
@@ -356,7 +356,7 @@ class CombinedInference(Inference):
 class ExpertInference(CombinedInference):
     """Base class of inferences that multiply experts.
 
-    Where no expert of a subset says anything, the posterior is p(z).
+    Where no expert of a subset covers a dimension, its density is that of p(z).
     """
 
     prior: ClassVar[bool] = True

@@ -28,17 +28,17 @@ class HellingerMoments(CombinedInference):
         precision = experts.precision.masked_fill(~present, 0.0)
         weighted = precision * experts.mean
         both = 0.5 * (precision.unsqueeze(0) + precision.unsqueeze(1))  # [E, E, B, D]
-        spoken = both > 0
-        both = torch.where(spoken, both, 1.0)
+        covered = both > 0
+        both = torch.where(covered, both, 1.0)
         mean = 0.5 * (weighted.unsqueeze(0) + weighted.unsqueeze(1)) / both
-        # log of the Bhattacharyya coefficient, over the dimensions that both speak of
+        # log of the Bhattacharyya coefficient, over the dimensions that both cover
         distance = (experts.mean.unsqueeze(0) - experts.mean.unsqueeze(1)).square()
         variance = 0.5 * (experts.variance.unsqueeze(0) + experts.variance.unsqueeze(1))
         spread = 0.5 * (experts.log_sd.unsqueeze(0) + experts.log_sd.unsqueeze(1)) - 0.5 * variance.log()
         overlap = (spread - 0.125 * distance / variance).masked_fill(~(present.unsqueeze(0) & present.unsqueeze(1)), 0)
-        there = present.any(-1, keepdim=True)  # an expert that says nothing of an example is in no pair
-        spoken = spoken & there.unsqueeze(0) & there.unsqueeze(1)
-        held = (membership.unsqueeze(1) * membership.unsqueeze(2)).bool()[..., None, None] & spoken  # [S, E, E, B, D]
+        there = present.any(-1, keepdim=True)  # an expert that is missing in an example is in no pair
+        covered = covered & there.unsqueeze(0) & there.unsqueeze(1)
+        held = (membership.unsqueeze(1) * membership.unsqueeze(2)).bool()[..., None, None] & covered  # [S, E, E, B, D]
         weights = overlap.sum(-1, keepdim=True).masked_fill(~held, -torch.inf).flatten(1, 2)
         some = held.flatten(1, 2).any(1)  # [S, B, D]
         weights = torch.where(some.unsqueeze(1), weights, 0.0).softmax(1)

@@ -1,4 +1,4 @@
-"""CRMVAE: the joint posterior is held to the posterior of each modality, and every posterior reconstructs.
+"""CRMVAE: the joint posterior is regularised towards that of each modality, and every posterior reconstructs.
 
 References:
     Mitigating the Limitations of Multimodal VAEs with Coordination-Based Approach (Suzuki, Matsuo, 2023),

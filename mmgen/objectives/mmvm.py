@@ -1,4 +1,4 @@
-"""MMVM: each modality has its own z, and all posteriors are held to their mixture.
+"""MMVM: each modality has its own z, and all posteriors are regularised towards their mixture.
 
 References:
     Unity by Diversity: Improved Representation Learning in Multimodal VAEs (Sutter, Meng, Agostini, Chopard, Fortin,
@@ -19,7 +19,7 @@ __all__ = ["Mmvm"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Mmvm(SubsetObjective):
-    r"""Reconstruction of each modality from its own posterior, which is held to the mean of all posteriors.
+    r"""Reconstruction of each modality from its own posterior, which is regularised towards the mean of all posteriors.
 
     .. math:: \sum_m \Big( \lambda_m \, E_{q(z_m|x_m)} \log p(x_m|z_m) - \beta \, KL(q(z_m|x_m) \,\|\, h(z_m|X)) \Big),
               \quad h(z|X) = \frac{1}{M} \sum_n q(z|x_n)

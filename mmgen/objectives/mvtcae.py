@@ -1,4 +1,4 @@
-"""MVTCAE: the joint bound, whose posterior is also held to the posterior of each modality.
+"""MVTCAE: the joint bound, whose posterior is also regularised towards the posterior of each modality.
 
 References:
     Multi-View Representation Learning via Total Correlation Objective (Hwang, Kim, Hong, Kim, 2021), Eq. 8
