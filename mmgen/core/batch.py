@@ -33,6 +33,11 @@ class Batch:
     def device(self) -> torch.device:
         return next(iter(self.values.values())).device
 
+    def known(self, name: str) -> Tensor:
+        """Return which examples have a modality, or any part of it, bool [B]."""
+        present = self.present[name]
+        return present if present.dim() == 1 else present.any(1)
+
     def select(self, names: Iterable[str]) -> "Batch":
         """Return a batch with those of the modalities ``names`` that this one has."""
         chosen = [name for name in names if name in self.values]

@@ -339,7 +339,7 @@ class CombinedInference(Inference):
             every = network(batch)
             expert = DiagonalGaussian(every.mean.transpose(0, 1), every.log_sd.transpose(0, 1))
             return expert, present.transpose(0, 1).unsqueeze(-1)
-        known = present if present.dim() == 1 else present.any(1)
+        known = batch.known(name)
         there = known[None, :, None]
         if bool(known.all()):
             one = network(batch)

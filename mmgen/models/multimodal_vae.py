@@ -253,8 +253,7 @@ class MixtureVAE(MultimodalVAE):
         if len(subsets) < 2:
             return super().posterior(batch, inputs)
         every = self.inference.posteriors(batch, subsets)
-        known = {name: there if there.dim() == 1 else there.any(1) for name, there in batch.present.items()}
-        held = torch.stack([torch.stack([known[name] for name in subset]).all(0) for subset in subsets])
+        held = torch.stack([torch.stack([batch.known(name) for name in subset]).all(0) for subset in subsets])
         parts = [torch.stack([getattr(one, part) for one in every]) for part in ("mean", "log_sd")]
         return GaussianMixture.even(DiagonalGaussian(*parts), held)
 

@@ -72,8 +72,7 @@ def subset_posteriors(
 
 def present_modalities(batch: Batch, names: Sequence[str]) -> Tensor:
     """Return which examples have each modality, or any part of it, bool [M, B]."""
-    present = [batch.present[name] for name in names]
-    return torch.stack([each if each.dim() == 1 else each.any(1) for each in present])
+    return torch.stack([batch.known(name) for name in names])
 
 
 def mean_where(terms: Tensor, held: Tensor) -> Tensor:

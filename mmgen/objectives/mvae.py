@@ -216,9 +216,7 @@ def _is_unit_present(batch: Batch, unit: Unit) -> Tensor:
     """Return for each example whether it has the unit, or any part of it, bool [B]."""
     name, attribute = unit
     present = batch.present[name]
-    if present.dim() == 1:
-        return present
-    return present.any(1) if attribute is None else present[:, attribute]
+    return batch.known(name) if attribute is None or present.dim() == 1 else present[:, attribute]
 
 
 def _find_valid_terms(subsets: Sequence[Subset], present: Tensor) -> Tensor:

@@ -234,7 +234,7 @@ class Aggregate(nn.Module):
         if condition is None or name not in condition.values:
             return torch.zeros(batch, self._widths[name] + 1, dtype=self.shift.dtype, device=self.shift.device)
         value, present = condition.values[name], condition.present[name]
-        known = present if present.dim() == 1 else present.any(1)
+        known = condition.known(name)
         if isinstance(modality, Attributes):
             features = modality.describe(value, present)
         elif isinstance(modality, Text):
