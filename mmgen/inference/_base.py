@@ -115,7 +115,8 @@ class Inference(nn.Module, ABC):
     mixes: ClassVar[bool] = False
     """Whether a posterior given several modalities is a mixture of Gaussians (:meth:`mixed_subsets`)."""
 
-    def mixed_subsets(self, inputs: Inputs) -> list[Inputs]:
+    @classmethod
+    def mixed_subsets(cls, inputs: Inputs) -> list[Inputs]:
         """Return the subsets of modalities whose posteriors q(z | inputs) mixes; by default all together."""
         return [inputs]
 

@@ -23,5 +23,6 @@ class MixtureOfProducts(ExpertInference):
     prior: ClassVar[bool] = False
     mixes: ClassVar[bool] = True
 
-    def mixed_subsets(self, inputs: Inputs) -> list[Inputs]:
+    @classmethod
+    def mixed_subsets(cls, inputs: Inputs) -> list[Inputs]:
         return every_subset(inputs)

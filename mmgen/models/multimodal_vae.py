@@ -241,7 +241,8 @@ class MultimodalVAE(GaussianModel):
 class MixtureVAE(MultimodalVAE):
     """Multimodal VAE whose posterior given several modalities is a mixture of Gaussians.
 
-    Objectives see its parts (:meth:`subset_posteriors`); whatever reads a trained model draws from the mixture.
+    Objectives see its parts (:meth:`subset_posteriors`); whatever reads a trained model draws from the mixture. A
+    density is fitted to the parts that know most: MoPoE's product of all modalities, any expert of MMVAE.
     """
 
     @property
@@ -259,7 +260,11 @@ class MixtureVAE(MultimodalVAE):
 
     def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
         q = self.posterior(batch, inputs)
-        return q.choose(generator) if isinstance(q, GaussianMixture) else q
+        if not isinstance(q, GaussianMixture):
+            return q
+        sizes = torch.tensor([len(part) for part in self.inference.mixed_subsets(inputs)], device=q.log_weights.device)
+        sizes = torch.where(q.log_weights.isfinite(), sizes[:, None], 0)  # [K, B]
+        return GaussianMixture.even(q.parts, sizes == sizes.amax(0)).choose(generator)
 
     def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
         return self.posterior(batch, inputs).mean

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import mmgen.inference
 from mmgen.artifacts import Dataset, Latents, parent_record, read_header, read_latents, write_latents
 from mmgen.artifacts.content_id import canonical_json
 from mmgen.artifacts.latents import COLUMNS
@@ -35,7 +36,8 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
 
     For data without pictures, the first modality that is no description takes the place of the image. The posterior
     is q(z|x) for CK's model and BiVCCA, and q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): the one that decoders
-    were trained on. Where that is a mixture, it is of pictures alone: encodings of words say nothing of pictures.
+    were trained on. Where that mixes words apart from pictures, it is given pictures alone: encodings of words say
+    nothing of pictures.
 
     Raises:
         UsageError: No posterior of the model includes the image.
@@ -43,7 +45,8 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
     data, demands = settings.data, settings.build_objective().demands
     queries, words = sorted(demands.posteriors), [name for name, each in data.modalities.items() if each.describes]
     if "mixture" in demands.needs:
-        queries = [given for given in queries if not {*given} & {*words}] or queries
+        mixed = mmgen.inference.get(getattr(settings.model, "inference", None) or demands.inference).mixed_subsets
+        queries = [given for given in queries if given in mixed(given) or not {*given} & {*words}] or queries
     others = [name for name, each in data.modalities.items() if not each.describes]
     for name in dict.fromkeys([*data.observed, *others]):
         candidates = [given for given in queries if name in given]
