@@ -1,7 +1,8 @@
 """Export of a folder with everything that drawing from a model needs.
 
 It holds the model, what was fitted to it, the judge, a card (README.md as the Hugging Face hub reads it), pictures, the
-commands that made it and checksums. Nothing in it is code, and nothing needs the dataset.
+commands that made it and checksums. Nothing in it is code but the script beside ONNX files, and nothing needs the
+dataset.
 """
 
 import hashlib
@@ -36,8 +37,9 @@ from mmgen.results.score import Score, classifier_names, read_scores, tabulate_s
 
 _CARD, _COMMANDS, _PICTURE, _SCORES = "README.md", "commands.sh", "samples.png", "scores.jsonl"
 _MODEL, _AGGREGATE, _SHARPENER = "model.safetensors", "aggregate.safetensors", "sharpener.safetensors"
-_JUDGE, _ONNX = "judge.safetensors", "decoder.onnx"
-_KNOWN = (_CARD, SUMS, _COMMANDS, _PICTURE, _SCORES, _MODEL, _AGGREGATE, _SHARPENER, _JUDGE, _ONNX)
+_JUDGE, _PAGE = "judge.safetensors", "index.html"
+_ONNX = ("decoder.onnx", "posterior.onnx", "words.json", "draw.py")
+_KNOWN = (_CARD, SUMS, _COMMANDS, _PICTURE, _SCORES, _MODEL, _AGGREGATE, _SHARPENER, _JUDGE, _PAGE, *_ONNX)
 _PROGRAM = "mmgen"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # what zip files begin with: the same files are the same archive
 
@@ -123,6 +125,7 @@ def make_export_files(
     judge: Path | None = None,
     scores: Path | None = None,
     onnx: bool = False,
+    page: bool = False,
     seed: int = 0,
 ) -> list[str]:
     """Write all files of an export (model, README, scores, pictures) into ``folder``; return their names.
@@ -133,7 +136,8 @@ def make_export_files(
         watch: Observer, who shows what is left out.
         judge: The judge; the one near the files by default.
         scores: Scores of ``mmgen eval``; those beside the file by default.
-        onnx: Whether to add the decoder for ONNX.
+        onnx: Whether to add the networks for ONNX, with a script that draws from words.
+        page: Whether to add a page that draws from words.
         seed: Seed of the pictures.
     """
     files = {_MODEL: "the model"}
@@ -144,6 +148,10 @@ def make_export_files(
     if loaded.sharpener is not None:
         files[_SHARPENER] = "a network that sharpens the pictures"
         shutil.copyfile(last_file(loaded), folder / _SHARPENER)
+    if onnx:
+        from mmgen.commands._onnx import export_onnx
+
+        files |= export_onnx(loaded, folder)
     judge = judge or (find_classifier(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
     if judge is not None:
         shutil.copyfile(judge, folder / _JUDGE)
@@ -164,11 +172,12 @@ def make_export_files(
     if drawable_pictures(loaded):
         _draw_pictures(loaded, descriptions, judge, seed).save(folder / _PICTURE)
         files[_PICTURE] = "pictures drawn from words"
-    if onnx:
-        from mmgen.commands._onnx_decoder import export_decoder
+    if page:
+        from mmgen.figures.explore.make import make_explorer
 
-        error = export_decoder(loaded, folder / _ONNX)
-        files[_ONNX] = f"p(picture given z) for ONNX: z to means; within {error:.1g} of PyTorch's here"
+        paths = [last_file(loaded), loaded.path, *([judge] if judge else [])]
+        watch.follow(make_explorer(paths, folder / _PAGE, words_only=True, seed=seed))
+        files[_PAGE] = "a page that draws from words, for a browser: put it on a web site"
     commands = _lineage_commands(read_lineage(last_file(loaded)))
     if any(os.path.isabs(word) for command in commands for word in command.split()):
         watch.say(
@@ -261,7 +270,7 @@ def write_card(
     environment = Environment(
         loader=PackageLoader("mmgen.commands"), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
     )
-    environment.filters["json"] = partial(json.dumps, ensure_ascii=False)
+    environment.filters |= {"json": partial(json.dumps, ensure_ascii=False), "shell": shlex.quote}
     header, objective, name = loaded.model_header, str(loaded.settings.objective["name"]), last_file(loaded).stem
     made = [words[2] for command in commands if (words := command.split())[:2] == [_PROGRAM, "make-data"] and words[2:]]
     recipe = made[0] if made else "own data"

@@ -29,7 +29,10 @@ class Export(Stage[Path]):
     scores: Annotated[File | None, Option(default="NAME-scores.jsonl"), InputFile("file of scores")] = None
     """Scores of mmgen eval, for the card, with their errors."""
     onnx: bool = False
-    """Also write the decoder as ONNX, compared with PyTorch's (needs the extra onnx)."""
+    """Also write decoder and fitted posterior as ONNX, compared with PyTorch's, and draw.py, which draws from words
+    with them and without PyTorch (needs the extra onnx)."""
+    page: bool = False
+    """Also write index.html, a page that draws from words in any browser, to put on a web site."""
     overwrite: bool = False
     """Replace the file that is there."""
     seed: Seed = 0
@@ -55,7 +58,7 @@ class Export(Stage[Path]):
         with TemporaryDirectory() as folder:
             names = make_export_files(
                 Path(folder), loaded, self.watch, judge=optional_path(self.judge), scores=optional_path(self.scores),
-                onnx=self.onnx, seed=self.seed,
+                onnx=self.onnx, page=self.page, seed=self.seed,
             )  # fmt: skip
             write_export(Path(folder), names, out)
         return out

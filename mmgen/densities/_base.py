@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from mmgen.latent.space import LatentSpace
 
-Terms = Sequence[tuple[float, Tensor | None]]
-"""Weights and contexts [B, X] of a combination of conditions; the weights sum to one."""
+Terms = Sequence[tuple[float | Tensor, Tensor | None]]
+"""Weights, numbers or tensors [1], and contexts [B, X] of a combination of conditions; the weights sum to one."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,14 @@ class Steering:
 
 
 class Density(nn.Module, ABC):
-    """Base of conditional densities q(u | context) over standardised latents u."""
+    """Base of conditional densities q(u | context) over standardised latents u.
+
+    Attributes:
+        noise_size: N, numbers of standard Gaussian noise that :meth:`carry_noise` turns into a draw; None for a family
+            with draws of another kind, which has a :meth:`sample` of its own.
+    """
+
+    noise_size: int | None = None
 
     @abstractmethod
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
@@ -57,9 +64,18 @@ class Density(nn.Module, ABC):
         """Floating-point operations of one log density, roughly: two for each weight."""
         return 2.0 * sum(weights.numel() for weights in self.parameters())
 
-    @abstractmethod
+    def carry_noise(self, noise: Tensor, context: Tensor | None) -> Tensor:
+        """Carry standard Gaussian noise [..., B, N] to draws u [..., B, D] from q(u | context), by which it is drawn
+        without PyTorch too (``mmgen export --onnx``).
+        """
+        raise NotImplementedError
+
     def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
         """Draw u [n, B, D] from q(u | context): ``n`` draws for each of ``batch`` contexts."""
+        assert self.noise_size is not None, "a density without noise_size has a sample of its own"
+        like = next(self.parameters())
+        noise = torch.randn(n, batch, self.noise_size, generator=generator, device=like.device, dtype=like.dtype)
+        return self.carry_noise(noise, context)
 
     @abstractmethod
     def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
@@ -86,6 +102,13 @@ class SteeredDensity(Density):
     @abstractmethod
     def knows_no_context(self) -> bool:
         """Whether it was trained with dropped contexts, as classifier-free guidance needs."""
+
+    def carry_noise(self, noise: Tensor, context: Tensor | None) -> Tensor:
+        return self.steer_noise(noise, Steering(((1.0, context),)))
+
+    @abstractmethod
+    def steer_noise(self, noise: Tensor, steering: Steering) -> Tensor:
+        """Carry noise [..., B, N] to draws u [..., B, D] as :meth:`carry_noise` does, under guidance."""
 
     @abstractmethod
     def steered_sample(self, steering: Steering, n: int, batch: int, generator: torch.Generator | None) -> Tensor:

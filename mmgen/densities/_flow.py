@@ -23,19 +23,15 @@ class CouplingFlow(Density):
         base = zuko.lazy.UnconditionalDistribution(
             zuko.distributions.DiagNormal, torch.zeros(latent_size), torch.ones(latent_size), buffer=True
         )
-        self.latent_size = latent_size
+        self.latent_size = self.noise_size = latent_size
         self.flow = zuko.lazy.Flow(transforms, base)
 
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
         result: Tensor = self.flow(context).log_prob(u)
         return result
 
-    def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
-        distribution = self.flow(context)
-        example = next(self.parameters())
-        # Noise of our own, because zuko draws from the global generator.
-        noise = torch.randn(n, batch, self.latent_size, generator=generator, device=example.device, dtype=example.dtype)
-        result: Tensor = distribution.transform.inv(noise)
+    def carry_noise(self, noise: Tensor, context: Tensor | None) -> Tensor:
+        result: Tensor = self.flow(context).transform.inv(noise)
         return result
 
     def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:

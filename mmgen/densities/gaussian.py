@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
@@ -21,6 +20,7 @@ class ConditionalGaussian(Density):
 
     def __init__(self, latent_size: int, context_size: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
+        self.noise_size = latent_size
         # Without a context the network sees a constant, so that its biases are the parameters.
         self.network = dense_layers([max(1, context_size), *hidden, 2 * latent_size], nn.SiLU)
 
@@ -33,8 +33,9 @@ class ConditionalGaussian(Density):
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
         return self.distribution(context, 1 if context is None else len(context)).log_prob(u)
 
-    def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
-        return self.distribution(context, batch).sample(generator, (n,))
+    def carry_noise(self, noise: Tensor, context: Tensor | None) -> Tensor:
+        q = self.distribution(context, noise.shape[-2])
+        return q.mean + q.sd * noise
 
     def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
         u = self.distribution(context, batch).sample(None, (1,))

@@ -21,7 +21,7 @@ class GaussianMixture(Density):
 
     def __init__(self, latent_size: int, context_size: int, components: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
-        self.latent_size = latent_size
+        self.latent_size, self.noise_size = latent_size, latent_size + 1
         self.components = components
         # Without a context the network sees a constant, so that its biases are the parameters.
         self.context_size = context_size
@@ -40,12 +40,12 @@ class GaussianMixture(Density):
         log_weights, parts = self._mixture_parameters(context, 1 if context is None else len(context))
         return (log_weights + parts.log_prob(u.unsqueeze(-2))).logsumexp(-1)
 
-    def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
-        log_weights, parts = self._mixture_parameters(context, batch)
-        chosen = torch.multinomial(log_weights.exp(), n, replacement=True, generator=generator).T  # [n, B]
-        rows = torch.arange(batch, device=chosen.device).expand_as(chosen)
-        picked = DiagonalGaussian(parts.mean[rows, chosen], parts.log_sd[rows, chosen])
-        return picked.sample(generator)
+    def carry_noise(self, noise: Tensor, context: Tensor | None) -> Tensor:
+        log_weights, parts = self._mixture_parameters(context, noise.shape[-2])
+        share = torch.special.ndtr(noise[..., :1])  # the first number chooses the component
+        chosen = (log_weights.exp().cumsum(-1) < share).sum(-1).clamp(max=self.components - 1)  # [..., B]
+        rows = torch.arange(noise.shape[-2], device=chosen.device).expand_as(chosen)
+        return parts.mean[rows, chosen] + parts.sd[rows, chosen] * noise[..., 1:]
 
     def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
         log_weights, parts = self._mixture_parameters(context, batch)

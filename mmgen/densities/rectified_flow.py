@@ -80,7 +80,7 @@ class RectifiedFlowDensity(SteeredDensity):
 
     def __init__(self, latent: LatentSpace, context_size: int, family: "RectifiedFlow") -> None:
         super().__init__()
-        self.latent_size, self.family = latent.size, family
+        self.latent_size, self.noise_size, self.family = latent.size, latent.size, family
         self.network = family.build_network(latent, context_size)
         steps, probes = _OVER_VECTORS if latent.single_grid is None else _OVER_GRIDS
         self.density_steps, self.probes = family.density_steps or steps, family.probes or probes
@@ -126,10 +126,13 @@ class RectifiedFlowDensity(SteeredDensity):
     def knows_no_context(self) -> bool:
         return self.family.unconditional > 0
 
+    def steer_noise(self, noise: Tensor, steering: Steering) -> Tensor:
+        return self.carry(self._velocity(steering), noise)
+
     def steered_sample(self, steering: Steering, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
         like = self.network.last.weight
         noise = torch.randn(n, batch, self.latent_size, generator=generator, device=like.device, dtype=like.dtype)
-        (drawn,) = self._in_pieces(lambda u, own: (self.carry(self._velocity(own), u),), noise, steering)
+        (drawn,) = self._in_pieces(lambda u, own: (self.steer_noise(u, own),), noise, steering)
         return drawn
 
     def steered_log_prob(self, u: Tensor, steering: Steering) -> tuple[Tensor, Tensor | None]:
@@ -156,7 +159,7 @@ class RectifiedFlowDensity(SteeredDensity):
 
     def _velocity(self, steering: Steering) -> Velocity:
         """Return the velocity under guidance: a weighted sum of terms, pulled by the gradient of the reader."""
-        parts = [(weight, self.network.condition(context)) for weight, context in steering.terms if weight]
+        parts = [(weight, self.network.condition(context)) for weight, context in steering.terms if _acts(weight)]
         reader = steering.reader
 
         def combined(u: Tensor, t: float) -> Tensor:
@@ -189,7 +192,7 @@ class RectifiedFlowDensity(SteeredDensity):
     def _smooth_parts(self, steering: Steering) -> list[Part]:
         """Return the parts of the path, from its end at t = 1 back to 0, on each of which the velocity is smooth."""
         acting = self._velocity(replace(steering, start=-math.inf, end=math.inf))
-        first = next(context for weight, context in steering.terms if weight)
+        first = next(context for weight, context in steering.terms if _acts(weight))
         alone = self._velocity(Steering(((1.0, first),)))
         turn = min(max(_EARLIEST, steering.start), steering.end) if steering.reader else steering.start
         parts = (1.0, steering.end, alone), (steering.end, turn, acting), (turn, steering.start, acting)
@@ -265,6 +268,11 @@ class RectifiedFlowDensity(SteeredDensity):
         hidden = u[..., 0].numel() * self.network.largest_layer
         parts = torch.func.vmap(divergence_along, chunk_size=max(1, _ENTRIES // hidden))(directions)
         return value, parts if self.is_estimated else parts.sum(0, keepdim=True)
+
+
+def _acts(weight: float | Tensor) -> bool:
+    """Return False for a weight of 0; one that is computed may be anything."""
+    return isinstance(weight, Tensor) or bool(weight)
 
 
 @dataclass(frozen=True, config=CONFIG)

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from PIL import Image
 
 import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
 from mmgen.commands import stage_names
-from mmgen.commands._onnx_decoder import TOLERANCE, export_decoder
 from mmgen.commands.export import Export
 from mmgen.commands.make_data import MakeData, _apply_switches
 from mmgen.core.errors import MissingParentError, UsageError
@@ -323,28 +321,6 @@ def test_an_archive_is_the_same_each_time_and_is_to_be_unpacked(made: Path, tmp_
     with zipfile.ZipFile(one) as archive:
         archive.extractall(tmp_path)
     assert mmgen.load(tmp_path / "a").sample("digit=1", n=1).shape == (1, 1, 16, 16)
-
-
-def test_the_onnx_decoder_computes_what_the_model_does(made: Path, tmp_path: Path) -> None:
-    pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
-    runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
-    loaded = mmgen.load(made / "m.safetensors")
-    assert export_decoder(loaded, tmp_path / "decoder.onnx") <= TOLERANCE
-    z = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
-    (found,) = runtime.InferenceSession(str(tmp_path / "decoder.onnx")).run(["image"], {"z": z.numpy()})
-    with torch.inference_mode():
-        torch.testing.assert_close(torch.from_numpy(found), loaded.model.mean("image", z), atol=TOLERANCE, rtol=0)
-
-
-def test_onnx_without_its_extra_says_what_to_install(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(
-        UsageError, match=r"--onnx needs onnxruntime, which is not installed: pip install .*'.\[onnx\]'"
-    ):
-        export_decoder(mmgen.load(made / "m.safetensors"), tmp_path / "decoder.onnx")
-    assert not list(tmp_path.iterdir())
 
 
 def test_own_pictures_by_the_function_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import torch
 import mmgen
 from mmgen.artifacts import Dataset, read_header
 from mmgen.classifier import load_classifier
+from mmgen.commands.export import Export
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import parse
 from mmgen.figures.explore.make import Limits
@@ -111,6 +112,29 @@ def test_the_page_draws_what_the_flow_draws(shapes: Path, page: tuple[Path, Any]
                     ]
                     said = figure.query_selector("figcaption").inner_text()
                     assert said == (f"✗ {', '.join(wrong)}" if wrong else "✓")
+        opened.quiet()
+
+
+@pytest.mark.slow
+def test_an_exported_page_draws_from_words_and_shows_nothing_else(shapes: Path, tmp_path: Path, chromium: Any) -> None:
+    """By the same flow, also where nothing but the exported folder is left."""
+    files = {"judge": shapes / "judge.safetensors", "page": True}
+    Export(shapes / "flow.safetensors", tmp_path / "out", **files).run()
+    for name in ("model", "aggregate", "judge"):
+        (tmp_path / "out" / f"{name}.safetensors").unlink()
+    with Opened(chromium, tmp_path / "out" / "index.html", reduced_motion="reduce") as opened:
+        choose(opened, [3, 0, 1, 2])
+        assert eventually(lambda: opened.page.evaluate("jobs.length === 0"))
+        drawn = opened.page.query_selector_all(".part .source figure canvas")
+        before = [opened.pixels(canvas) for canvas in drawn]
+        assert len({each.tobytes() for each in before}) == len(before) == 6
+        assert all(figure.inner_text()[:1] in "✓✗" for figure in opened.page.query_selector_all(".source figcaption"))
+        opened.page.query_selector("button:text-is('Draw six more')").click()
+        assert eventually(lambda: not np.array_equal(opened.pixels(drawn[0]), before[0]))
+        for hidden in ("nav", "#dimensions", "#map", "#finger", "#tour"):
+            assert not opened.page.query_selector(hidden).is_visible()
+        assert not opened.page.query_selector_all(".notice, #references figure")
+        assert str(shapes) not in opened.page.content()
         opened.quiet()
 
 

@@ -130,6 +130,7 @@ def make_explorer(
     device: str = "cpu",
     command: str = "",
     report: Path | None = None,
+    words_only: bool = False,
 ) -> Work[Path]:
     """Return the work that draws the pictures of a page to explore a model, and writes the page.
 
@@ -143,6 +144,7 @@ def make_explorer(
         device: Device of the models.
         command: The command that makes the page, for its foot.
         report: The report that the page links to, which may not exist yet; by default report.html beside it.
+        words_only: Whether the page draws from words alone: for visitors of a web site.
 
     Raises:
         UsageError: The files are not of one model, or a page cannot show it; or ``report`` is no report.
@@ -162,14 +164,20 @@ def make_explorer(
     total = sum(len(asked) for asked, _ in choices) + 3
 
     def generator() -> Generator[Progress, None, Path]:
-        content = PageContent(session, limits.number, [*report_files.notices, *session.notices])
-        content.references = [
-            draw_reference(session, source, limits.number)
-            for source in session.priors
-            if not session.model.model.conditional_on
-        ]
-        yield Progress(1)
-        _draw_latent_space(content, choices, limits)
+        content = PageContent(session, limits.number, [])
+        content.encoding_map = make_encoding_map(session)
+        _add_live_networks(content, choices, limits, words_only)
+        if words_only:
+            content.encoding_map = None
+        else:
+            content.notices += [*report_files.notices, *session.notices]
+            content.references = [
+                draw_reference(session, source, limits.number)
+                for source in session.priors
+                if not session.model.model.conditional_on
+            ]
+            yield Progress(1)
+            _draw_latent_space(content, limits)
         done = 3
         yield Progress(done)
         left = limits.size - content.latent_space_size() - _page_size()
@@ -182,7 +190,8 @@ def make_explorer(
             done += len(asked)
             content.parts.append(section)
             left -= section.size_in_letters()
-        page = _fit_page(content, limits, title, command, seed, find_page_link(out, "report", models, report))
+        link = find_page_link(out, "report", models, report)
+        page = _fit_page(content, limits, title, command, seed, link, words_only)
         write_text_atomic(out, page)
         yield Progress(total)
         return out
@@ -222,12 +231,12 @@ def _find_belief(
 
 
 def _add_live_networks(
-    content: PageContent, choices: list[tuple[DescriptionChoices, list[Source]]], limits: Limits
+    content: PageContent, choices: list[tuple[DescriptionChoices, list[Source]]], limits: Limits, words_only: bool
 ) -> None:
     """Trace the networks that the page computes itself, as far as its size allows."""
     session, land = content.session, content.encoding_map
     images = None
-    if land is not None and session.group.dataset is not None:
+    if land is not None and session.group.dataset is not None and not words_only:
         with Dataset.open(session.group.dataset) as data:
             images = read_examples(session.model, data, land.encodings.rows[:_CHECKED]).images
     alone = all(find_flow(source) is not None for _, sources in choices for source in sources)
@@ -238,13 +247,9 @@ def _add_live_networks(
     content.live = trace_networks(session, land, images, by_attributes, room)
 
 
-def _draw_latent_space(
-    content: PageContent, choices: list[tuple[DescriptionChoices, list[Source]]], limits: Limits
-) -> None:
+def _draw_latent_space(content: PageContent, limits: Limits) -> None:
     """Draw traversals and map for a page; draw fewer or coarser ones if they take too much of its size."""
-    session, most = content.session, int(limits.size * _PART)
-    land = content.encoding_map = make_encoding_map(session)
-    _add_live_networks(content, choices, limits)
+    session, most, land = content.session, int(limits.size * _PART), content.encoding_map
     if land is None:
         content.notices.append("Without its data there are no encodings: no traversals and no map.")
         return
@@ -298,10 +303,12 @@ def _without_control_characters(value: Any) -> Any:
     return [_without_control_characters(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _fit_page(content: PageContent, limits: Limits, title: str, command: str, seed: int, report: str) -> str:
+def _fit_page(
+    content: PageContent, limits: Limits, title: str, command: str, seed: int, report: str, words_only: bool
+) -> str:
     """Render the page to HTML, with fewer descriptions if it would exceed its largest size."""
     while True:
-        page = _render_page(content, title, command, seed, report)
+        page = _render_page(content, title, command, seed, report, words_only)
         size, most = len(page.encode()), max((part.held for part in content.parts), default=0)
         if size <= limits.size:
             return page
@@ -339,7 +346,7 @@ def _name_data(session: Session) -> str:
     return f"{name[0].upper()}{name[1:]}, drawn from {'words' if session.sources else 'codes'}"
 
 
-def _render_page(content: PageContent, title: str, command: str, seed: int, report: str) -> str:
+def _render_page(content: PageContent, title: str, command: str, seed: int, report: str, words_only: bool) -> str:
     from jinja2.utils import htmlsafe_json_dumps
 
     session, group = content.session, content.session.group
@@ -352,6 +359,7 @@ def _render_page(content: PageContent, title: str, command: str, seed: int, repo
         reasons=content.live.reasons,
         model=group.header.content_id,
         report=report,
+        words_only=words_only,
         style=style,
         script=script,
         style_hash=_policy_hash(style),
