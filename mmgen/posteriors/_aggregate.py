@@ -14,6 +14,7 @@ from mmgen.core.errors import UsageError
 from mmgen.densities import ConditionalGaussian, Family, SteeredDensity, Steering
 from mmgen.descriptions import Expression, batch_of_queries
 from mmgen.latent import DiagonalGaussian, LatentSpace
+from mmgen.likelihoods import full_precision
 from mmgen.modalities import Description, Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
@@ -262,8 +263,9 @@ class Aggregate(nn.Module):
 
         It is log q(z | condition) in nats for families fitted by likelihood, else minus a loss of their own.
         """
+        context = self.context(condition)  # what reads pictures may compute in bf16
         with torch.autocast(z.device.type, enabled=False):
-            u, context = (z - self.shift) / self.scale, self.context(condition)
+            u, context = (z - self.shift) / self.scale, None if context is None else full_precision(context)
             if self.by_likelihood:
                 return self.density.training_value(u, context) - self.scale.log().sum()
         return self.density.training_value(u, context)  # a loss of its own may be computed in bf16
@@ -361,7 +363,10 @@ def _make_reader(
         reader = text_encoder(len(condition.vocabulary), network)
         return reader, reader.features
     assert described is not None
-    encoder, width = condition.encoder(described.read_network_settings({}, "aggregate.networks"))
+    network = described.read_network_settings({}, "aggregate.networks")
+    if hasattr(network, "activation"):  # ReLUs die of the large steps that suit densities
+        network = replace(network, activation="silu")
+    encoder, width = condition.encoder(network)
     with torch.no_grad():  # layers that learn their input size from data get their weights
         blank, present = described.values_and_presence(torch.zeros(2, *described.event_shape))
         condition.features(encoder.eval(), blank, present)

@@ -129,11 +129,19 @@ class Target(ABC):
         """Build the training task, which fits the density to batches of encodings."""
 
 
+def _keep_at_random(examples: int, count: int, keep_all: float, device: torch.device) -> Tensor:
+    """Return which of ``count`` parts stay, bool [examples, count]: all with probability ``keep_all``, else a number
+    of them that is uniform on 0 .. count, and so is the choice of them.
+    """
+    number = torch.randint(0, count + 1, (examples, 1), device=device)
+    whole = torch.rand(examples, 1, device=device) < keep_all
+    rank = torch.rand(examples, count, device=device).argsort(1)
+    return whole | (rank < number)
+
+
 def drop_modalities(batch: Batch, names: Sequence[str], keep_all: float) -> Batch:
-    """Hide modalities of a batch at random: all stay with probability ``keep_all``, else every subset is as likely."""
-    first = batch.present[names[0]]
-    whole = torch.rand(len(first), 1, device=first.device) < keep_all
-    kept = whole | (torch.rand(len(first), len(names), device=first.device) < 0.5)
+    """Hide modalities of a batch at random, so that one density can be fitted given any subset of them."""
+    kept = _keep_at_random(batch.size, len(names), keep_all, batch.device)
     present = {}
     for name, stays in zip(names, kept.unbind(1), strict=True):
         known = batch.present[name]
@@ -143,14 +151,8 @@ def drop_modalities(batch: Batch, names: Sequence[str], keep_all: float) -> Batc
 
 def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
     """Hide attributes of a batch at random, so that one density can be fitted to all partial descriptions."""
-    # A description stays whole with probability ``keep_all``. Otherwise the number of attributes that stay is uniform
-    # on 0 .. A, and so is the choice of them. Attributes that are unknown in the data stay unknown.
-    present = batch.present[name]
-    examples, count = present.shape
-    number = torch.randint(0, count + 1, (examples, 1), device=present.device)
-    whole = torch.rand(examples, 1, device=present.device) < keep_all
-    rank = torch.rand(examples, count, device=present.device).argsort(1)
-    mask = present & (whole | (rank < number))
+    present = batch.present[name]  # attributes that are unknown in the data stay unknown
+    mask = present & _keep_at_random(len(present), present.shape[1], keep_all, present.device)
     values = batch.values[name].masked_fill(~mask, 0)
     return batch | Batch({name: values}, {name: mask})
 

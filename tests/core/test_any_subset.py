@@ -106,6 +106,16 @@ def test_the_program_fits_and_draws_from_any_subset(trained: Path, tmp_path: Pat
     assert z.shape == (5, 4, 2) and source.log_density(z, pictures).shape == (5, 4)
 
 
+def test_pictures_are_read_in_bf16_as_well(trained: Path, tmp_path: Path) -> None:
+    settings = {"training.precision": "bf16-mixed"}
+    fitted = mmgen.fit_aggregate(
+        trained, given="left,right", steps=2, settings=settings, output=tmp_path / "a.safetensors", device="cpu"
+    )
+    pictures = Batch({"left": torch.rand(4, 1, 8, 8)}, {"left": torch.ones(4, dtype=torch.bool)})
+    density = fitted.posteriors["aggregate"].log_density(torch.zeros(4, 2), pictures)
+    assert density.isfinite().all() and len(set(density.tolist())) == 4
+
+
 def test_a_density_given_words_is_not_given_the_pictures_that_are_scored(trained: Path, tmp_path: Path) -> None:
     fitted = mmgen.fit_aggregate(
         trained, given="attributes,left,right", steps=2, output=tmp_path / "a.safetensors", device="cpu"
