@@ -182,7 +182,7 @@ def _explain_system_failure(error: Exception) -> str | None:
         amount = f" (for {size[1]} at once)" if size else ""
         return (
             f"memory ran out{amount}; ask for less at a time (a smaller --batch, --number, --samples or --size), "
-            "or use a machine with more"
+            "or use a machine with more (docs/questions.md#out-of-memory)"
         )
     if "RuntimeError" in class_names and _CONNECTION_LOST.search(text):
         from mmgen.training.devices import describe_failed_process  # which is loaded where this happens

@@ -234,7 +234,10 @@ def _say_next_steps(plan: "Sequence[PlannedStage]", folder: Path, scores: "Seque
 
 def _print_pages(folder: Path, summary: str) -> None:
     """Print a summary and the paths of the pages; the report's path is the result."""
-    say(f"{summary} Open in any browser: {folder / REPORT}, the report; {folder / EXPLORE}, a page to play with.")
+    say(
+        f"{summary} Open in any browser: {folder / REPORT}, the report; {folder / EXPLORE}, a page to play with. "
+        "Questions are answered in docs/questions.md."
+    )
     print_result(folder / REPORT)
 
 

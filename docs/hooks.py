@@ -27,7 +27,8 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "docs/notebook.ipynb": "notebook.md",
 }
-BOOST = {"glossary.md": 2.0, "results.md": 0.3, "changelog.md": 0.3}  # rank in the search; of other pages 1
+# Rank in the search; of other pages 1.
+BOOST = {"questions.md": 4.0, "glossary.md": 2.0, "results.md": 0.3, "changelog.md": 0.3}
 ORIGIN = {page: path for path, page in OUTSIDE.items()}
 
 

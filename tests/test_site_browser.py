@@ -1,6 +1,7 @@
 """The site in a real Chromium, opened as files: search answers, nothing asks another host, no page is too wide."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,47 @@ def test_search_answers_without_a_network(site: Path, chromium: Any, scheme: str
     assert any("aggregated posterior" in title for title in titles[:3]), titles
     assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in requests) and not faults
     context.close()
+
+
+ASKED = {
+    "my pictures are all the same": "questions.html#my-pictures-are-all-the-same",
+    "blurry pictures": "questions.html#my-pictures-are-blurred-blurry-not-sharp",
+    "two things at once": "questions.html#my-pictures-show-two-things-at-once",
+    "how do I use my GPU": "questions.html#how-do-i-use-my-gpu",
+    "slurm": "gpus.html#slurm",
+    "out of memory": "questions.html#out-of-memory",
+    "bigger pictures": "questions.html#can-i-have-bigger-pictures-of-higher-resolution",
+    "how many pictures do I need": "questions.html#how-many-pictures-do-i-need",
+    "how long does it take": "questions.html#how-long-does-it-take",
+    "continue training": "questions.html#how-do-i-continue-resume-or-start-anew",
+    "how to cite": "questions.html#how-do-i-cite-mmgen",
+    "licence of what I drew": "questions.html#which-licence-license-have-the-pictures-that-i-draw-and-weights",
+    "docker": "questions.html#does-it-run-in-docker",
+    "windows": "questions.html#does-it-run-on-windows-or-a-mac",
+    "install without make": "questions.html#how-do-i-install-it-without-make",
+    "serve over http": "questions.html#how-do-i-serve-it-over-http-as-an-api",
+    "few labels": "questions.html#i-have-few-labels",
+    "free text": "questions.html#can-i-use-sentences-free-text-as-prompts",
+    "which model should I take": "questions.html#which-model-should-i-take",
+    "where are my files": "questions.html#where-are-the-files-and-what-made-them",
+}
+
+
+def test_questions_in_a_users_words_lead_to_their_answers(site: Path, chromium: Any) -> None:
+    page = chromium.new_page()
+    page.goto((site / "index.html").as_uri())
+    links, missed = page.locator(".md-search-result__link"), []
+    for question, answer in ASKED.items():
+        page.keyboard.press("/")
+        page.locator("input.md-search__input").fill("")
+        page.keyboard.type(question)
+        links.first.wait_for(state="attached", timeout=20_000)
+        page.wait_for_timeout(1000)  # until the results are those of this question
+        found = [Path(re.sub(r"[?][^#]*", "", links.nth(number).get_attribute("href"))).name for number in range(2)]
+        missed += [] if answer in found else [(question, found)]
+        page.keyboard.press("Escape")
+    page.close()
+    assert len(missed) <= 2, missed
 
 
 @pytest.mark.parametrize("name", ["index", "results", "settings", "notebook", "tutorials/aggregated-posterior"])

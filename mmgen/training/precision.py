@@ -37,7 +37,9 @@ def resolve_device(name: str) -> torch.device:
     except RuntimeError:
         raise UsageError(f"device got '{name}', expected auto, cpu, cuda or cuda:N") from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"device got '{name}', but no CUDA device is usable here; use --device cpu or auto")
+        raise UsageError(
+            f"device got '{name}', but no CUDA device is usable here; use --device cpu or auto (docs/gpus.md)"
+        )
     if device.type not in ("cpu", "cuda"):
         raise UsageError(f"device got '{name}', expected auto, cpu, cuda or cuda:N")
     return device

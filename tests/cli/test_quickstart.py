@@ -300,7 +300,11 @@ def run_quickstart(data: str, tmp_path: Path) -> subprocess.CompletedProcess[str
     assert (tmp_path / "q" / quickstart.PICTURE).exists()
     explored = (tmp_path / "q" / quickstart.EXPLORE).read_text(encoding="utf-8")
     assert len(explored) < 3_000_000 and "default-src 'none'" in explored
-    assert done.stderr.rstrip().splitlines()[-1].endswith("explore.html, a page to play with.")
+    assert (
+        done.stderr.rstrip()
+        .splitlines()[-1]
+        .endswith("explore.html, a page to play with. Questions are answered in docs/questions.md.")
+    )
     assert "What to look at next, weakest first:" in done.stderr and "Type now: mmgen " in done.stderr
     assert all(f"$ {stage.command_line}" in done.stderr for stage in quickstart.plan_stages(True, 0, data))
     return done
