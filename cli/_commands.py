@@ -53,7 +53,10 @@ def build_command(name: str, function: Callable[..., Any]) -> Any:
     single.command(name=name, cls=Command)(_add_code_option(function))
     loaded: Any = typer.main.get_command(single)
     parameters: list[Any] = loaded.params
+    first = getattr(function, "first_options", ())
     for parameter in parameters:
+        if first and parameter.param_type_name == "option" and parameter.name not in first:
+            parameter.rich_help_panel = "More"
         if getattr(parameter, "help", None):
             parameter.help = insert_member_names(parameter.help)
         if parameter.metavar is None:

@@ -14,6 +14,9 @@ from mmgen.core.errors import MmgenError, UsageError, reason_of
 from mmgen.settings.kinds import path_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mmgen.artifacts.status import FileStatus
     from mmgen.commands.show import Show
     from mmgen.testing import Outcome
 
@@ -214,6 +217,7 @@ def status_command(
         Path, typer.Argument(metavar="FOLDER", help="Folder with files that mmgen made.", show_default="this one")
     ] = Path(),
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object for each file, with all reasons.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 1 unless every file is up to date.")] = False,
 ) -> None:
     """Print which files in a folder are out of date, from what they state about the files that they were made from.
 
@@ -229,6 +233,12 @@ def status_command(
         files = read_status(folder)
     except OSError as error:
         raise MmgenError(f"cannot read the folder {folder}: {reason_of(error)}; check the path") from None
+    _print_status(folder, files, as_json)
+    if exit_code and any(file.problems for file in files):
+        raise typer.Exit(1)
+
+
+def _print_status(folder: Path, files: "Sequence[FileStatus]", as_json: bool) -> None:
     if as_json:
         for file in files:
             print_result(json.dumps(file.to_json()))

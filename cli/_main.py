@@ -50,6 +50,14 @@ _FILES = {
 """Files of this folder with the functions of several commands; that of any other has its name."""
 
 
+_ANSWERS = {
+    "serve": "mmgen export MODEL DIR --page writes a page that any web server shows",
+    "resume": "give the same command again, and it goes on where it stopped",
+    "ui": "mmgen explore FILES writes a page to play with, which needs no server",
+}
+"""What does what commands that do not exist would do."""
+
+
 def _file_of(command: str) -> Path:
     return Path(__file__).with_name(f"{_FILES.get(command, command.replace('-', '_'))}.py")
 
@@ -121,6 +129,8 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name not in command_names() and not name.startswith("-") and not ctx.resilient_parsing:
+            if answer := _ANSWERS.get(name):
+                ctx.fail(f"there is no command '{name}': {answer}")
             ctx.fail(format_unknown_name("command", name, command_names(), list_command="mmgen --help"))
         return super().resolve_command(ctx, args)
 

@@ -86,6 +86,7 @@ def stage_function(stage: type[Stage[Any]], print_stage: Callable[..., None] | N
     ]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
     run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.first_options = stage.first_options  # type: ignore[attr-defined]  # what build_command reads
     run.__doc__ = "\n\n".join(filter(None, (inspect.getdoc(stage), inspect.getdoc(print_stage))))
     return run
 

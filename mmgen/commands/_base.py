@@ -93,6 +93,9 @@ class Stage(Generic[R]):
     not_recorded: ClassVar[frozenset[str]] = frozenset({"progress", "resume", "overwrite"})
     """Fields that do not change the result, and are left out of the recorded command."""
 
+    first_options: ClassVar[tuple[str, ...]] = ()
+    """Fields whose options help shows first, where others would bury them."""
+
     progress: bool | Watch = True
     """Whether a notebook shows progress; or who watches."""
 

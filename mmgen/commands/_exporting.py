@@ -12,17 +12,17 @@ import shlex
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_replaceable
-from mmgen.artifacts.files import SUMS, check_writable, list_exported_files, make_write_error
+from mmgen.artifacts.files import SUMS, check_writable, list_exported_files, list_visible_files, make_write_error
 from mmgen.artifacts.header import names_code, quoted_command
 from mmgen.artifacts.lineage import Node, read_lineage
-from mmgen.core.errors import UsageError
-from mmgen.core.parsing import printable
+from mmgen.core.errors import MmgenError, UsageError
+from mmgen.core.parsing import LOG_ENDING, printable
 from mmgen.core.progress import Watch
 from mmgen.core.version import __version__
 from mmgen.descriptions import ANYTHING, quote_value
@@ -135,7 +135,7 @@ def make_export_files(
         loaded: The model or aggregate.
         watch: Observer, who shows what is left out.
         judge: The judge; the one near the files by default.
-        scores: Scores of ``mmgen eval``; those beside the file by default.
+        scores: Scores of ``mmgen eval``; those near the files by default.
         onnx: Whether to add the networks for ONNX, with a script that draws from words.
         page: Whether to add a page that draws from words.
         seed: Seed of the pictures.
@@ -158,7 +158,7 @@ def make_export_files(
         files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
     elif loaded.attributes is not None:
         watch.say("no judge found, so none is exported: make one with mmgen train-classifier")
-    scores_file = scores or (found if (found := default_scores_file(last_file(loaded))).exists() else None)
+    scores_file = scores or _find_scores(loaded, watch)
     all_scores = read_scores(scores_file) if scores_file else []
     measured = [score for score in all_scores if _belongs_to_model(score, loaded)]
     if len(measured) < len(all_scores):
@@ -192,6 +192,22 @@ def make_export_files(
     sums = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in sorted(names)]
     (folder / SUMS).write_text("".join(sums), encoding="ascii")
     return [*names, SUMS]
+
+
+def _find_scores(loaded: TrainedModel, watch: Watch) -> Path | None:
+    """Return NAME-scores.jsonl, else the newest file with scores of the model near it or in the current folder."""
+    usual = default_scores_file(last_file(loaded))
+    if usual.exists():
+        return usual
+    folders = {folder.resolve(): folder for folder in (Path(), loaded.model_path.parent, usual.parent)}
+    near = [path for folder in folders.values() for path in list_visible_files(folder)]
+    near = [path for path in near if path.suffix == ".jsonl" and not path.name.endswith(LOG_ENDING)]
+    for path in sorted(near, key=lambda path: -path.stat().st_mtime):
+        with suppress(MmgenError):  # other JSON lines
+            if any(_belongs_to_model(score, loaded) for score in read_scores(path)):
+                watch.say(f"scores of {path}, the newest of this model; --scores names others")
+                return path
+    return None
 
 
 def _belongs_to_model(score: Score, loaded: TrainedModel) -> bool:

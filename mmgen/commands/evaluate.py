@@ -31,6 +31,7 @@ class Evaluate(Completing, Stage["Scores"]):
 
     described_by: ClassVar[tuple[str, ...]] = (_SETTINGS,)
     shows_described_defaults: ClassVar[bool] = True
+    first_options: ClassVar[tuple[str, ...]] = ("metric", "output", "queries", "overwrite")
 
     model: Annotated[File, InputFile("model or aggregate")]
     """Model or aggregate."""

@@ -26,8 +26,8 @@ class Export(Stage[Path]):
     _: KW_ONLY
     judge: Annotated[File | None, InputFile("classifier")] = None
     """Classifier; found by itself if near."""
-    scores: Annotated[File | None, Option(default="NAME-scores.jsonl"), InputFile("file of scores")] = None
-    """Scores of mmgen eval, for the card, with their errors."""
+    scores: Annotated[File | None, InputFile("file of scores")] = None
+    """Scores of mmgen eval, for the card, with their errors; found by themselves if near."""
     onnx: bool = False
     """Also write decoder and fitted posterior as ONNX, compared with PyTorch's, and draw.py, which draws from words
     with them and without PyTorch (needs the extra onnx)."""

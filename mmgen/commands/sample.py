@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mmgen.commands._base import Completing, Drawing
 from mmgen.core.errors import UsageError
@@ -29,6 +29,8 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
     Images are framed where the judge reads them differently.
     """
+
+    first_options: ClassVar[tuple[str, ...]] = ("given", "n", "output", "seed")
 
     model: Annotated[File, InputFile("model or aggregate")]
     """Model or aggregate."""

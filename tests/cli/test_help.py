@@ -57,6 +57,17 @@ def test_values_have_names_and_defaults_are_what_one_types() -> None:
         assert default not in ("`True`", "`False`") and not default.startswith("`("), row
 
 
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [("sample", {"given", "n", "output", "seed"}), ("eval", {"metric", "output", "queries", "overwrite"})],
+)
+def test_what_beginners_need_is_in_the_first_box(command: str, first: set[str]) -> None:
+    parameters = [one for one in _main.load_command(command).params if one.param_type_name == "option"]
+    assert {one.name for one in parameters if one.rich_help_panel is None} == first
+    assert {one.rich_help_panel for one in parameters} == {None, "More"}
+    assert all(one.rich_help_panel is None for one in _main.load_command("train").params)
+
+
 def test_each_command_says_where_it_writes_by_default() -> None:
     for command in _main.command_names():
         for parameter in _main.load_command(command).params:

@@ -108,6 +108,13 @@ def test_unknown_command_suggests_and_lists(run) -> None:
     assert done.stderr.startswith("mmgen: unknown command 'lst': did you mean 'list'? Available: ")
 
 
+@pytest.mark.parametrize(("name", "what"), [("serve", "export"), ("resume", "same command again"), ("ui", "explore")])
+def test_what_does_what_is_no_command_is_told(name: str, what: str, run) -> None:
+    done = run(name)
+    assert done.returncode == 2 and done.stderr.startswith(f"mmgen: there is no command '{name}': ")
+    assert what in done.stderr and "Available" not in done.stderr
+
+
 def test_the_overview_has_groups(run) -> None:
     overview = run("--help").stdout
     places = [overview.index(f"─ {title} ") for title in _main._GROUPS]

@@ -25,6 +25,8 @@ REFUSED = [
     ("compare empty", 1, "empty is a folder, expected a file of scores; name a file"),
     ("train nowhere", 1, "there is no dataset at nowhere: check the path, or make it with the command before"),
     ("sample my.h5 --judge nowhere", 1, "there is no classifier at nowhere: check the path"),
+    ("train mz.h5", 1, "there is no dataset at mz.h5: did you mean my.h5?"),
+    ("train ../*/mz.h5", 1, "there is no dataset at ../*/mz.h5: check the path"),
     ("train my.h5 --config nowhere", 2, "cannot read the settings file nowhere: no such file or directory"),
     ("make-data letters", 2, "unknown recipe 'letters': Available: "),
     ("make-data letters", 2, "; your own pictures: mmgen make-data folder letters"),

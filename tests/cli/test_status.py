@@ -101,6 +101,15 @@ def test_a_changed_parent_outdates_what_was_made_from_it(chain: Path, run: Run) 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_the_exit_code_tells_whether_all_is_up_to_date(form: tuple[str, ...], chain: Path, run: Run) -> None:
+    assert run("status", "--exit-code", *form).returncode == 0
+    write(chain / "m.safetensors", value=1.0)
+    before, asked = run("status", *form), run("status", "--exit-code", *form)
+    assert (before.returncode, asked.returncode) == (0, 1)
+    assert (asked.stdout, asked.stderr) == (before.stdout, "")
+
+
 def test_a_missing_parent_is_named_with_its_command(chain: Path, run: Run) -> None:
     (chain / "m.safetensors").unlink()
     found = states(run)

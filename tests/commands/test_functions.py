@@ -19,12 +19,24 @@ import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
 from mmgen.commands import stage_names
+from mmgen.commands._exporting import _find_scores
 from mmgen.commands.export import Export
 from mmgen.commands.make_data import MakeData, _apply_switches
 from mmgen.core.errors import MissingParentError, UsageError
 from mmgen.core.progress import NotebookWatch, Progress, Watch, Work
 from mmgen.settings.registry import registry_of
 from tests.conftest import Call
+
+
+class Heard(Watch):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
 
 TINY = {"model": {"latent_size": 4}, "training": {"validate_every": 20}}
 
@@ -290,6 +302,22 @@ def test_an_export_draws_without_the_dataset(made: Path, tmp_path: Path, monkeyp
     assert (tmp_path / "elsewhere-samples.png").exists()
     with pytest.raises(MissingParentError, match=r"cannot find the dataset .* mmgen make-data mnist-a"):
         there.dataset_path()
+
+
+def test_scores_of_another_name_are_found_by_what_they_measured(made: Path, tmp_path: Path) -> None:
+    for name in ("m.safetensors", "a.safetensors"):
+        shutil.copyfile(made / name, tmp_path / name)
+    loaded, heard = mmgen.load(tmp_path / "a.safetensors"), Heard()
+    assert _find_scores(loaded, heard) is None
+    scores = (made / "a-scores.jsonl").read_text()
+    (tmp_path / "others.jsonl").write_text(scores.replace(loaded.header.content_id, "0" * 64))
+    (tmp_path / "a.log.jsonl").write_text("{}")
+    (tmp_path / "notes.jsonl").write_text("{}")
+    assert _find_scores(loaded, heard) is None and not heard.said
+    (tmp_path / "mine.jsonl").write_text(scores)
+    assert _find_scores(loaded, heard) == tmp_path / "mine.jsonl" and "mine.jsonl" in heard.said[0]
+    (tmp_path / "a-scores.jsonl").write_text(scores)
+    assert _find_scores(loaded, heard) == tmp_path / "a-scores.jsonl" and len(heard.said) == 1
 
 
 def test_the_card_says_what_was_measured_with_errors_and_how_it_was_made(made: Path, tmp_path: Path) -> None:
