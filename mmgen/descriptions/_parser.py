@@ -4,14 +4,14 @@
 
     description := term (operator term)*                 one operator; others in parentheses
     term        := "(" description ")" | pair pair* | "anything" | nothing
-    pair        := [NOT] name=value | name=*
+    pair        := [NOT] name=value | [NOT] value | name=*
     operator    := OR | AND | IN COMMON | IGNORE
 
-An attribute that is not mentioned is unknown, never a default: "big" means a big digit of any kind, orientation and
-place (VE Section 1 calls these abstract concepts). AND joins two sets of ``name=value``, IN COMMON keeps what both
-have, IGNORE takes the second out of the first, so that each of them means a plain description. SCAN draws for them by
-networks over the posteriors of their operands, see :mod:`mmgen.posteriors.scan`; NOT and OR are drawn by completing
-descriptions.
+A value stands alone where one attribute has it: "red heart". An attribute that is not mentioned is unknown, never a
+default: "big" means a big digit of any kind, orientation and place (VE Section 1 calls these abstract concepts). AND
+joins two sets of ``name=value``, IN COMMON keeps what both have, IGNORE takes the second out of the first, so that each
+of them means a plain description. SCAN draws for them by networks over the posteriors of their operands, see
+:mod:`mmgen.posteriors.scan`; NOT and OR are drawn by completing descriptions.
 
 References:
     SCAN: Learning Hierarchical Compositional Visual Concepts (Higgins et al., 2018), arXiv:1707.03389
@@ -112,9 +112,10 @@ def parse(text: str, info: Vocabulary) -> Expression:
     """Parse a description by attributes, such as "shape=cube AND NOT colour=red".
 
     Args:
-        text: ``attribute=value`` pairs in any order, separated by spaces, commas or semicolons; quotes hold values with
-            spaces together. ``attribute=*`` leaves it unspecified, as does leaving it out; "" and "anything" specify
-            nothing. ``NOT`` may precede a pair; operators and parentheses join descriptions.
+        text: ``attribute=value`` pairs in any order, or values that one attribute has, separated by spaces, commas or
+            semicolons; quotes hold values with spaces together. ``attribute=*`` leaves it unspecified, as does leaving
+            it out; "" and "anything" specify nothing. ``NOT`` may precede a pair; operators and parentheses join
+            descriptions.
         info: The attributes and their values.
 
     Raises:
@@ -221,7 +222,7 @@ class _Parser:
                 excluded[self.parse_exclusion(next(rest, ""))] = None
                 continue
             attribute, code = _parse_pair(word, info)
-            value = word.partition("=")[2]
+            value = word.partition("=")[2] or word
             if attribute in values:
                 raise UsageError(
                     f"description gives '{info.names[attribute]}' twice, as '{values[attribute]}' and '{value}'; give "
@@ -291,31 +292,48 @@ def _allowed_values(codes: np.ndarray, info: Vocabulary) -> np.ndarray:
 
 
 def _parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
-    """Parse ``attribute=value`` to the numbers of attribute and value; ``attribute=*`` gives ``UNKNOWN``."""
+    """Parse ``attribute=value``, or a value of one attribute alone, to the numbers of attribute and value;
+    ``attribute=*`` gives ``UNKNOWN``.
+    """
     name, equals, value = word.partition("=")
     if not equals:
-        raise UsageError(_bare_word_message(word, info))
+        return _parse_bare_value(word, info)
     if name not in info.names:
         raise UsageError(format_unknown_name("attribute", name, info.names))
     attribute = info.names.index(name)
     values = info.values[attribute]
-    for spelled in (value, unicodedata.normalize("NFC", value)):  # keyboards may type an accent after its letter
-        if spelled in values:
-            return attribute, values.index(spelled)
-    if value not in UNSPECIFIED:
+    code = _find_value(value, values)
+    if code is None and value not in UNSPECIFIED:
         near = find_nearest_name(value, values)
         hint = f": did you mean '{near}'?" if near else "."
         raise UsageError(f"{name} has no value '{clip(value, 100)}'{hint} Its values are {join_names(value, values)}")
-    return attribute, UNKNOWN
+    return attribute, UNKNOWN if code is None else code
 
 
-def _bare_word_message(word: str, info: Vocabulary) -> str:
-    """Return the error message for a word without "="; it names an attribute with that value."""
+def _find_value(word: str, values: Sequence[str]) -> int | None:
+    """Return the place of a value as it is typed; None if it is none."""
+    for spelled in (word, unicodedata.normalize("NFC", word)):  # keyboards may type an accent after its letter
+        if spelled in values:
+            return values.index(spelled)
+    return None
+
+
+def _parse_bare_value(word: str, info: Vocabulary) -> tuple[int, int]:
+    """Return the numbers of the one attribute that has this value, and of the value."""
+    every = [(number, _find_value(word, values)) for number, values in enumerate(info.values)]
+    found = [(number, code) for number, code in every if code is not None]
+    if not found:
+        raise UsageError(_unknown_word_message(word, info))
+    if len(found) > 1:
+        ways = [f"{info.names[number]}={quote_value(word)}" for number, _ in found]
+        raise UsageError(f"'{word}' is a value of {len(ways)} attributes; say which: {' or '.join(ways)}")
+    return found[0]
+
+
+def _unknown_word_message(word: str, info: Vocabulary) -> str:
+    """Return the error message for a word without "=" that is no value."""
     if operator := next((o for o in (NOT, OR, *OPERATORS) if word.upper() in o.split()), ""):
         return f"description has '{word}', expected attribute=value, or {operator} in capitals between descriptions"
-    owners = [name for name, words in zip(info.names, info.values, strict=True) if word in words]
-    if owners:
-        return f"description has '{word}', expected attribute=value: did you mean '{owners[0]}={word}'?"
     every = zip(reversed(info.names), reversed(info.values), strict=True)
     plain = {value: f"{name}={value}" for name, words in every for value in words}
     near = find_nearest_name(word, [*plain, *info.names])
@@ -323,4 +341,5 @@ def _bare_word_message(word: str, info: Vocabulary) -> str:
         f"{name}={quote_value(words[0])}" for name, words in zip(info.names, info.values[:2], strict=False)
     )
     hint = f": did you mean '{plain.get(near, near + '=...')}'?" if near else f", such as {example}."
-    return f"description has '{word}', expected attribute=value{hint} The attributes are {join_names(word, info.names)}"
+    expected = f"expected attribute=value, or a value{hint}"
+    return f"description has '{word}', {expected} The attributes are {join_names(word, info.names)}"

@@ -10,7 +10,12 @@ from .descriptions import (
     select_posterior as select_posterior,
 )
 from .draws import Draws as Draws, draw as draw
-from .encode import encode_pictures as encode_pictures
+from .encode import (
+    decode_latents as decode_latents,
+    encode_pictures as encode_pictures,
+    gaussian_posterior as gaussian_posterior,
+    reconstruct_pictures as reconstruct_pictures,
+)
 from .latents import (
     can_complete as can_complete,
     check_open_words as check_open_words,

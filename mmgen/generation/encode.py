@@ -1,4 +1,4 @@
-"""Encoding of examples (pictures of one or more modalities, descriptions) to posteriors over z."""
+"""Encoding of examples (pictures of one or more modalities, descriptions) to posteriors over z, and back."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,19 @@ from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import torch_generator
 from mmgen.descriptions import Vocabulary, format_caption
-from mmgen.generation.decode import decode_means
-from mmgen.generation.descriptions import description_batch
+from mmgen.generation.decode import decode_means, resolve_targets
+from mmgen.generation.descriptions import (
+    batch_of_descriptions,
+    check_is_plain,
+    check_posterior_reads,
+    description_batch,
+    format_description,
+    parse_descriptions,
+)
 from mmgen.generation.examples import Examples
 from mmgen.generation.inputs import Numbers, Pictures, validate_codes, validate_values, validate_words
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.posteriors import LayeredPosterior, posterior_of
+from mmgen.posteriors import Encoder, LayeredPosterior, Prior, latents_from, posterior_of
 from mmgen.settings.arguments import format_value
 from mmgen.training.batches import make_batch
 
@@ -61,6 +68,52 @@ def encode_pictures(
         sources = loaded.encoder_inputs
     batch = make_batch(loaded.settings.data.modalities, values).to(loaded.device)
     return posterior_of(loaded.model, batch, sources)
+
+
+def decode_latents(
+    loaded: "TrainedModel", z: Numbers, target: str | None, description: str | Mapping[str, str]
+) -> Tensor:
+    """Return E[target | z] [..., C, H, W]; see :meth:`mmgen.generation.TrainedModel.decode`."""
+    name = resolve_targets(loaded, [target] if target else [])[0]
+    if description and not loaded.model.conditional_on:
+        raise UsageError(f"decoders of {loaded.path} read z alone, got a description too; leave it out")
+    condition = description_batch(loaded, description) if loaded.model.conditional_on else None
+    return decode_means(loaded, name, latents_from(z, loaded.model.latent_size).float().to(loaded.device), condition)
+
+
+def reconstruct_pictures(
+    loaded: "TrainedModel", images: Pictures, attributes: Numbers | None, text: Numbers | None
+) -> Tensor:
+    """Return E[image | z] [B, C, H, W] at encodings; see :meth:`mmgen.generation.TrainedModel.reconstruct`."""
+    z = encode_pictures(loaded, images, attributes, text).mean
+    pairs = ((loaded.attributes, attributes), (loaded.text, text))
+    given = {info.name: torch.as_tensor(codes) for info, codes in pairs if info is not None and codes is not None}
+    words = make_batch(loaded.settings.data.modalities, given).to(loaded.device) if given else None
+    return decode_means(loaded, resolve_targets(loaded)[0], z, words)
+
+
+def gaussian_posterior(
+    loaded: "TrainedModel", description: str | Mapping[str, str], posterior: str | None
+) -> DiagonalGaussian:
+    """Return q(z | description) [1, D] or p(z); see :meth:`mmgen.generation.TrainedModel.posterior`."""
+    default = loaded.fitted or loaded.encoder
+    if posterior is None and default is None:
+        raise UsageError(
+            f"{loaded.model_path} has no encoder of descriptions; fit a posterior with: "
+            f"mmgen fit-aggregate {loaded.model_path}"
+        )
+    source = loaded.posteriors[posterior or (default.name if default is not None else "")]
+    if not isinstance(source, Prior | Encoder):
+        hint = f'; posterior="own" selects the encoder of {loaded.model_path}' if loaded.encoder else ""
+        raise UsageError(
+            f"posterior '{source.name}' of {loaded.path} is fitted or guided, so it has no mean and standard "
+            f"deviation: draw from it with sample(...) or posteriors['{source.name}'].sample(...){hint}"
+        )
+    descriptions = parse_descriptions(loaded, [format_description(description)])
+    if not source.is_unconditional:
+        check_posterior_reads(loaded, source.name, descriptions)
+    check_is_plain(descriptions)
+    return source.gaussian(batch_of_descriptions(loaded, descriptions))
 
 
 def encode_examples(loaded: "TrainedModel", examples: Examples) -> DiagonalGaussian | LayeredPosterior:

@@ -1,20 +1,43 @@
-"""What a trained model knows of its data: the specifications of modalities."""
+"""What a trained model was made from: its files, and the specifications of its data."""
 
+from pathlib import Path
+
+import torch
+
+from mmgen.artifacts import Header, find_parent
+from mmgen.artifacts.header import describe_changed_members
 from mmgen.modalities import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
+from mmgen.models import Model
+from mmgen.posteriors import posterior_to_aggregate
+from mmgen.sharpening import TrainedSharpener
 from mmgen.training.model_run import ExperimentSettings
+from mmgen.training.state import describe_interruption
 
 
 class ModelData:
-    """Base of what has the settings of a model: the specifications of its data.
+    """Base of trained models: files, networks, and the specifications of the data.
 
     Attributes:
+        path: The loaded file: the model, or a posterior fitted to it.
+        header: Its header.
+        model_path, model_header: The model's own checkpoint, and its header.
         settings: The model's settings.
+        model: The model, in evaluation mode.
+        device: Where the networks are.
+        sharpener: Network that adds detail to the main picture, with its file; None without one.
     """
 
+    path: Path
+    header: Header
+    model_path: Path
+    model_header: Header
     settings: ExperimentSettings
+    model: Model
+    device: torch.device
+    sharpener: TrainedSharpener | None = None
 
     @property
     def attributes(self) -> AttributesDescription | None:
@@ -45,3 +68,27 @@ class ModelData:
     def text(self) -> TextDescription | None:
         """Vocabulary and length of captions; None if the data have none."""
         return self.settings.data.text
+
+    @property
+    def encoder_inputs(self) -> tuple[str, ...]:
+        """Names of the modalities that the encoder read when the decoders were trained."""
+        return posterior_to_aggregate(self.settings)
+
+    @property
+    def notices(self) -> list[str]:
+        """Warnings about the model's files, such as an interrupted training or a changed plug-in."""
+        files = {self.path: self.header, self.model_path: self.model_header}
+        files |= {} if self.sharpener is None else {self.sharpener.path: self.sharpener.header}
+        notices = [describe_interruption(path) for path in files]
+        notices += [
+            notice for path, header in files.items() for notice in describe_changed_members(path, header.members)
+        ]
+        return [notice for notice in notices if notice]
+
+    def dataset_path(self) -> Path:
+        """Return the path of the dataset that the model was trained on.
+
+        Raises:
+            MissingParentError: It is gone; the message names the command that makes it.
+        """
+        return find_parent(self.model_path, "dataset")

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import torch
+from PIL import Image
 from pydantic import Field
 from torch import Tensor
 
 from mmgen import generation
-from mmgen.artifacts import Header, find_parent
-from mmgen.artifacts.header import describe_changed_members
+from mmgen.artifacts import Header
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.markup import facts_table
+from mmgen.core.pictures import pillow_images
 from mmgen.generation.inputs import Numbers, Pictures, validate_codes
 from mmgen.generation.model_data import ModelData
 from mmgen.latent.gaussian import DiagonalGaussian
@@ -35,13 +36,10 @@ from mmgen.posteriors import (
     Prior,
     WordLikelihood,
     guide_posteriors,
-    posterior_to_aggregate,
 )
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
-from mmgen.sharpening import TrainedSharpener
 from mmgen.training.model_run import ExperimentSettings
-from mmgen.training.state import describe_interruption
 
 
 class TrainedModel(ModelData):
@@ -50,18 +48,11 @@ class TrainedModel(ModelData):
     :func:`mmgen.load` makes it. Methods run without gradients.
 
     Attributes:
-        path: The loaded file: the model, or a posterior fitted to it.
-        header: Its header.
-        model_path, model_header: The model's own checkpoint, and its header.
-        settings: The model's settings.
-        model: The model, in evaluation mode.
-        device: Where the networks are.
         fitted: The fitted posterior of an aggregate file, without guidance.
         encoder: q(z | words) of the model's inference network, without guidance; None if it reads no words.
         likelihood: p(words | z) of the model's decoders.
         guidance: Guidance of all posteriors; false for none.
         completes: Whether open words of a description by attributes are drawn before z; see :meth:`completing`.
-        sharpener: Network that adds detail to the main picture, with its file; None without one.
         posteriors: All by name, guided if ``guidance`` is set: "prior", "own" (the encoder) and the fitted one.
     """
 
@@ -83,7 +74,6 @@ class TrainedModel(ModelData):
         self.likelihood = WordLikelihood(model, data, self.model_path)
         self.guidance = NO_GUIDANCE
         self.completes = self.attributes is not None
-        self.sharpener: TrainedSharpener | None = None
         self._estimates = Estimates()
         every = [Prior(model, self.model_path), self.encoder, fitted]
         self._find_completions = cache(lambda: generation.read_completions(self))  # shared by copies
@@ -112,33 +102,9 @@ class TrainedModel(ModelData):
         return "text" if self.text is not None and source.reads[0] == self.text.name else "attributes"
 
     @property
-    def encoder_inputs(self) -> tuple[str, ...]:
-        """Names of the modalities that the encoder read when the decoders were trained."""
-        return posterior_to_aggregate(self.settings)
-
-    @property
     def operators(self) -> tuple[str, ...]:
         """Operators in descriptions, such as IN COMMON, that the fitted posterior was trained for."""
         return self.fitted.operators if self.fitted is not None else ()
-
-    @property
-    def notices(self) -> list[str]:
-        """Warnings about the model's files, such as an interrupted training or a changed plug-in."""
-        files = {self.path: self.header, self.model_path: self.model_header}
-        files |= {} if self.sharpener is None else {self.sharpener.path: self.sharpener.header}
-        notices = [describe_interruption(path) for path in files]
-        notices += [
-            notice for path, header in files.items() for notice in describe_changed_members(path, header.members)
-        ]
-        return [notice for notice in notices if notice]
-
-    def dataset_path(self) -> Path:
-        """Return the path of the dataset that the model was trained on.
-
-        Raises:
-            MissingParentError: It is gone; the message names the command that makes it.
-        """
-        return find_parent(self.model_path, "dataset")
 
     @check_arguments
     def reads(self, posterior: str) -> tuple[str, ...]:
@@ -288,6 +254,37 @@ class TrainedModel(ModelData):
         drawn = generation.draw(model, descriptions, n, posterior=source, seed=seed, targets=targets)
         return torch.from_numpy(drawn.means[0]).to(self.device)
 
+    def draw(
+        self,
+        description: str | Mapping[str, str] = "",
+        n: Count = 16,
+        posterior: str | None = None,
+        seed: Seed = 0,
+        target: str | None = None,
+        guidance: AnyGuidance | None = None,
+    ) -> list[Image.Image]:
+        """Draw pictures as :meth:`sample` does, and return n Pillow images."""
+        return pillow_images(self.sample(description, n, posterior, seed, target, guidance))
+
+    @check_arguments
+    def decode(self, z: Numbers, target: str | None = None, description: str | Mapping[str, str] = "") -> Tensor:
+        """Return E[target | z] in [0, 1], [..., C, H, W] for z [..., D].
+
+        Args:
+            z: Latents.
+            target: Image modality; by default the main one.
+            description: What decoders of a conditional model read besides z.
+
+        Raises:
+            UsageError: z has another size, or the model does not draw the target.
+        """
+        return generation.decode_latents(self, z, target, description)
+
+    @check_arguments
+    def reconstruct(self, images: Pictures, attributes: Numbers | None = None, text: Numbers | None = None) -> Tensor:
+        """Return E[image | z] [B, C, H, W] at the mean of :meth:`encode` of the same arguments."""
+        return generation.reconstruct_pictures(self, images, attributes, text)
+
     @check_arguments
     @torch.inference_mode()
     def encode(
@@ -378,21 +375,4 @@ class TrainedModel(ModelData):
             >>> model.posterior("digit=3").mean.shape  # doctest: +SKIP
             torch.Size([1, 10])
         """
-        default = self.fitted or self.encoder
-        if posterior is None and default is None:
-            raise UsageError(
-                f"{self.model_path} has no encoder of descriptions; fit a posterior with: "
-                f"mmgen fit-aggregate {self.model_path}"
-            )
-        source = self.posteriors[posterior or (default.name if default is not None else "")]
-        if not isinstance(source, Prior | Encoder):
-            hint = f'; posterior="own" selects the encoder of {self.model_path}' if self.encoder else ""
-            raise UsageError(
-                f"posterior '{source.name}' of {self.path} is fitted or guided, so it has no mean and standard "
-                f"deviation: draw from it with sample(...) or posteriors['{source.name}'].sample(...){hint}"
-            )
-        descriptions = generation.parse_descriptions(self, [generation.format_description(description)])
-        if not source.is_unconditional:
-            generation.check_posterior_reads(self, source.name, descriptions)
-        generation.check_is_plain(descriptions)
-        return source.gaussian(generation.batch_of_descriptions(self, descriptions))
+        return generation.gaussian_posterior(self, description, posterior)

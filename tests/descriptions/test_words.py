@@ -46,6 +46,8 @@ MNIST_A = Words(
         ("scale=big,digit=3", [3, 0, UNKNOWN, UNKNOWN]),
         ("location='bottom-right'; orientation=upright", [UNKNOWN, UNKNOWN, 1, 3]),
         ("digit=* scale=small", [UNKNOWN, 1, UNKNOWN, UNKNOWN]),
+        ("big 3", [3, 0, UNKNOWN, UNKNOWN]),
+        ("small digit=3 'bottom-right'", [3, 1, UNKNOWN, 3]),
         ("", [UNKNOWN] * 4),
         ("anything", [UNKNOWN] * 4),
     ],
@@ -63,7 +65,8 @@ def test_what_is_not_mentioned_is_unknown(text: str, codes: list[int]) -> None:
         ("didgit=3", "attribute 'didgit': did you mean 'digit'? Available: digit, scale, orientation, location"),
         ("scale=bgi", "scale has no value 'bgi': did you mean 'big'? Its values are big, small"),
         ("digit=12", "digit has no value '12'"),
-        ("big", "description has 'big', expected attribute=value: did you mean 'scale=big'?"),
+        ("big small", "description gives 'scale' twice, as 'big' and 'small'; give each attribute once"),
+        ("grand", "description has 'grand', expected attribute=value, or a value, such as digit=0 scale=big. The"),
         ("uprigt", "did you mean 'orientation=upright'?"),
         ("digit", "did you mean 'digit=...'?"),
         ("digit=3 digit=4", "description gives 'digit' twice, as '3' and '4'; give each attribute once"),
@@ -76,6 +79,21 @@ def test_a_mistake_names_itself_and_suggests(text: str, expected: str) -> None:
         parse(text, MNIST_A)
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+FRUIT = Words(("colour", "fruit"), (("red", "orange", "deep red"), ("apple", "orange")))
+
+
+def test_a_value_of_one_attribute_needs_no_name() -> None:
+    assert parse("red apple", FRUIT).codes.tolist() == [0, 0]
+    assert parse("apple 'deep red'", FRUIT).codes.tolist() == [2, 0]
+    assert str(parse("NOT red OR apple", FRUIT)) == "NOT colour=red OR fruit=apple"
+    with pytest.raises(
+        UsageError, match="'orange' is a value of 2 attributes; say which: colour=orange or fruit=orange"
+    ):
+        parse("orange", FRUIT)
+    for advised in ("colour=orange", "fruit=orange"):
+        parse(advised, FRUIT)
 
 
 # Anything a dataset may use as a value, quotes, commas and equals signs included.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import DatasetWriter
+from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.likelihoods import log_likelihood
 from mmgen.generation import TrainedModel, load
@@ -84,3 +84,35 @@ def test_images_are_taken_as_a_dataset_has_them(folder: Path, monkeypatch: pytes
     assert model.image is not None
     monkeypatch.setattr(TrainedModel, "observation", model.image.model_copy(update={"layout": "bytes"}))
     torch.testing.assert_close(model.encode(grey).mean, model.encode(grey / 255.0).mean)
+
+
+def test_pictures_come_from_codes_and_words_in_one_call_each(folder: Path) -> None:
+    model = load(folder / FITTED)
+    with Dataset.open(model.dataset_path()) as data:
+        images, codes = data.read_image("image", slice(0, 3)), data.read_attributes("attributes", slice(0, 3))
+    z = model.encode(images).mean
+    torch.testing.assert_close(model.decode(z), model.model.mean("image", z))
+    assert model.decode(np.zeros((2, 5, z.shape[1]))).shape == (2, 5, 1, 64, 64)
+    torch.testing.assert_close(model.reconstruct(images), model.decode(z))
+    torch.testing.assert_close(model.reconstruct(images, codes), model.decode(model.encode(images, codes).mean))
+    drawn = model.draw("3 small", n=2, seed=1)
+    assert [(each.mode, each.size) for each in drawn] == [("L", (64, 64))] * 2
+    levels = np.stack([np.asarray(each) for each in drawn])[:, None] / 255
+    assert np.abs(levels - model.sample("digit=3 scale=small", n=2, seed=1).numpy()).max() <= 0.5 / 255 + 1e-6
+    with pytest.raises(UsageError, match=r"z got an array \[3\], expected latents \[..., 10\]"):
+        model.decode(np.zeros(3))
+    with pytest.raises(UsageError, match=r"decoders of .* read z alone, got a description too; leave it out"):
+        model.decode(z, description="digit=3")
+    with pytest.raises(UsageError, match="unknown modality 'text'"):
+        model.decode(z, target="text")
+
+
+def test_a_conditional_model_decodes_with_words(stubs: SimpleNamespace, folder: Path) -> None:
+    stubs.train_tiny(folder / "data.h5", folder / "cvae.safetensors", {"name": "cvae"}, 10)
+    model = load(folder / "cvae.safetensors")
+    with Dataset.open(model.dataset_path()) as data:
+        images, codes = data.read_image("image", slice(0, 2)), data.read_attributes("attributes", slice(0, 2))
+    z = model.encode(images, codes).mean
+    one = model.decode(z[1:], description="digit=1 small")
+    torch.testing.assert_close(model.reconstruct(images, codes)[1:], one)
+    assert not torch.equal(one, model.decode(z[1:], description="digit=2"))
