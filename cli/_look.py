@@ -10,7 +10,7 @@ import typer
 
 from mmgen.cli._console import print_result, print_result_lines, print_result_table, say
 from mmgen.cli._options import complete_kinds, complete_names_of_kind
-from mmgen.core.errors import MmgenError, UsageError, reason_of
+from mmgen.core.errors import MmgenError, UsageError, advise_path, reason_of
 from mmgen.settings.kinds import path_of
 
 if TYPE_CHECKING:
@@ -232,7 +232,8 @@ def status_command(
     try:
         files = read_status(folder)
     except OSError as error:
-        raise MmgenError(f"cannot read the folder {folder}: {reason_of(error)}; check the path") from None
+        advice = advise_path(folder, "check the path")
+        raise MmgenError(f"cannot read the folder {folder}: {reason_of(error)}; {advice}") from None
     _print_status(folder, files, as_json)
     if exit_code and any(file.problems for file in files):
         raise typer.Exit(1)

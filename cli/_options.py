@@ -1,6 +1,5 @@
 """Options and arguments of several commands."""
 
-import contextlib
 import os
 import shlex
 import sys
@@ -12,7 +11,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._streams import read_stdin
-from mmgen.core.errors import MmgenError, UsageError, clip, find_nearest_name, reason_of
+from mmgen.core.errors import MmgenError, UsageError, advise_path, clip, reason_of
 from mmgen.settings.kinds import FileFinder
 from mmgen.settings.registry import Registry, list_registries, registry_of
 
@@ -142,8 +141,7 @@ def _existing_path(text: str, kind: str) -> Path:
     try:
         os.stat(path)
     except FileNotFoundError:
-        near = _find_nearest_file(path)
-        advice = f"did you mean {near}?" if near else "check the path, or make it with the command before"
+        advice = advise_path(path, "check the path, or make it with the command before")
         raise MmgenError(f"there is no {kind} at {path}: {advice}") from None
     except (OSError, ValueError) as error:
         raise MmgenError(f"cannot read the {kind} {str(path)!r}: {reason_of(error)}; check the path") from None
@@ -158,18 +156,6 @@ def _existing_path(text: str, kind: str) -> Path:
         raise MmgenError(f"{path} is a folder, expected a {kind}; name a file{own}")
     # mmgen.load takes the folder, and files made from it lie beside it. Nothing can lie beside ".".
     return path if kind == "model or aggregate" and path.name else found
-
-
-def _find_nearest_file(path: Path) -> Path | None:
-    """Return the path of which a missing one is a misspelling, in its name or those of its folders; None if of none."""
-    parent = path.parent if path.parent.is_dir() else _find_nearest_file(path.parent)
-    if parent is None or path == path.parent:
-        return None
-    with contextlib.suppress(OSError):  # a folder that may not be listed
-        names = [one.name for one in parent.iterdir()]
-        near = path.name if path.name in names else find_nearest_name(path.name, names)
-        return parent / near if near else None
-    return None
 
 
 Completion = Callable[[str], list[str]]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from mmgen.core.errors import DataError, reason_of
+from mmgen.core.errors import DataError, advise_path, reason_of
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._streams import part_of
@@ -179,7 +179,8 @@ class Files:
 
     def _zip_members(self) -> Iterator[tuple[str, _Place]]:
         if not os.path.lexists(self.path):
-            raise DataError(f"there is no folder or zip {self.path}; name the one that holds your pictures")
+            advice = advise_path(self.path, "name the one that holds your pictures")
+            raise DataError(f"there is no folder or zip {self.path}; {advice}")
         try:
             self._zip = open_zip(self.path)
         except CannotReadError as error:

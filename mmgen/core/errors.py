@@ -8,6 +8,8 @@ import difflib
 import errno
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 _LONGEST_WORD = 300
 _LONGEST_SENTENCE = 2_000
@@ -73,6 +75,24 @@ def find_nearest_name(name: str, names: Sequence[str]) -> str | None:
     by_lower_case = {known.lower(): known for known in reversed(names)}
     near = difflib.get_close_matches(name[:_LONGEST_NAME].lower(), by_lower_case, n=1, cutoff=0.6)
     return by_lower_case[near[0]] if near else None
+
+
+def _find_nearest_path(path: Path) -> Path | None:
+    """Return the path of which a missing one is a misspelling, in its name or those of its folders; None if of none."""
+    parent = path.parent if path.parent.is_dir() else _find_nearest_path(path.parent)
+    if parent is None or path == path.parent:
+        return None
+    with suppress(OSError):  # a folder that may not be listed
+        names = [one.name for one in parent.iterdir()]
+        near = path.name if path.name in names else find_nearest_name(path.name, names)
+        return parent / near if near else None
+    return None
+
+
+def advise_path(path: Path, advice: str) -> str:
+    """Return "did you mean PATH?" for a missing path that resembles one that is there, else ``advice``."""
+    near = _find_nearest_path(path)
+    return f"did you mean {near}?" if near else advice
 
 
 def format_unknown_name(

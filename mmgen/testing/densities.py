@@ -104,7 +104,8 @@ def check_samples(name: str) -> None:
 
 
 def check_draws(name: str, latent: LatentSpace | None = None) -> None:
-    """Check that equal generators give equal draws, and that reparameterised draws have gradients and weights.
+    """Check that equal generators give equal draws, that these are their noise carried, and that reparameterised draws
+    have gradients and weights.
 
     Args:
         name: The family.
@@ -114,6 +115,10 @@ def check_draws(name: str, latent: LatentSpace | None = None) -> None:
     z = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     torch.testing.assert_close(z, again, rtol=0, atol=0)
+    if (size := aggregate.density.noise_size) is not None:
+        noise = torch.randn(5, 3, size, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        carried = aggregate.density.carry_noise(noise, aggregate.context(CONDITION))
+        torch.testing.assert_close(aggregate.shift + aggregate.scale * carried, z)
     log_prob = aggregate.log_prob(z, CONDITION)
     assert log_prob.shape == (5, 3), f"log_prob is {tuple(log_prob.shape)}, expected (5, 3)"
     draws, weights = aggregate.sample_reparameterised(CONDITION, 3)

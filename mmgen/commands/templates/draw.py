@@ -21,7 +21,7 @@ def read(text: str) -> np.ndarray:
     """Convert "shape=heart red" to codes [A], -1 where open."""
     codes = np.full(len(VALUES), -1)
     for word in shlex.split(text):
-        name, _, value = word.rpartition("=")
+        name, value = word.split("=", 1) if "=" in word else ("", word)
         places = [a for a, each in enumerate(VALUES) if name in ("", each) and value in VALUES[each] and codes[a] < 0]
         if len(places) != 1:
             known = " ".join(f"{each}={'|'.join(values)}" for each, values in VALUES.items())

@@ -80,6 +80,7 @@ class PageContent:
         neighbours: Pictures decoded from encodings; None if the map shows all of z, or if decoders need a description.
         cells: Number of cells along each side of the map.
         live: Networks that the page computes itself.
+        words_only: Whether it shows pictures of words and nothing else.
     """
 
     session: Session
@@ -93,6 +94,7 @@ class PageContent:
     neighbours: Neighbours | None = None
     cells: int = 0
     live: LiveNetworks = field(default_factory=LiveNetworks)
+    words_only: bool = False
 
     @property
     def is_live(self) -> bool:

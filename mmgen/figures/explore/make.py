@@ -164,9 +164,9 @@ def make_explorer(
     total = sum(len(asked) for asked, _ in choices) + 3
 
     def generator() -> Generator[Progress, None, Path]:
-        content = PageContent(session, limits.number, [])
+        content = PageContent(session, limits.number, [], words_only=words_only)
         content.encoding_map = make_encoding_map(session)
-        _add_live_networks(content, choices, limits, words_only)
+        _add_live_networks(content, choices, limits)
         if words_only:
             content.encoding_map = None
         else:
@@ -190,8 +190,7 @@ def make_explorer(
             done += len(asked)
             content.parts.append(section)
             left -= section.size_in_letters()
-        link = find_page_link(out, "report", models, report)
-        page = _fit_page(content, limits, title, command, seed, link, words_only)
+        page = _fit_page(content, limits, title, command, seed, find_page_link(out, "report", models, report))
         write_text_atomic(out, page)
         yield Progress(total)
         return out
@@ -231,12 +230,12 @@ def _find_belief(
 
 
 def _add_live_networks(
-    content: PageContent, choices: list[tuple[DescriptionChoices, list[Source]]], limits: Limits, words_only: bool
+    content: PageContent, choices: list[tuple[DescriptionChoices, list[Source]]], limits: Limits
 ) -> None:
     """Trace the networks that the page computes itself, as far as its size allows."""
     session, land = content.session, content.encoding_map
     images = None
-    if land is not None and session.group.dataset is not None and not words_only:
+    if land is not None and session.group.dataset is not None and not content.words_only:
         with Dataset.open(session.group.dataset) as data:
             images = read_examples(session.model, data, land.encodings.rows[:_CHECKED]).images
     alone = all(find_flow(source) is not None for _, sources in choices for source in sources)
@@ -303,12 +302,10 @@ def _without_control_characters(value: Any) -> Any:
     return [_without_control_characters(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _fit_page(
-    content: PageContent, limits: Limits, title: str, command: str, seed: int, report: str, words_only: bool
-) -> str:
+def _fit_page(content: PageContent, limits: Limits, title: str, command: str, seed: int, report: str) -> str:
     """Render the page to HTML, with fewer descriptions if it would exceed its largest size."""
     while True:
-        page = _render_page(content, title, command, seed, report, words_only)
+        page = _render_page(content, title, command, seed, report)
         size, most = len(page.encode()), max((part.held for part in content.parts), default=0)
         if size <= limits.size:
             return page
@@ -346,7 +343,7 @@ def _name_data(session: Session) -> str:
     return f"{name[0].upper()}{name[1:]}, drawn from {'words' if session.sources else 'codes'}"
 
 
-def _render_page(content: PageContent, title: str, command: str, seed: int, report: str, words_only: bool) -> str:
+def _render_page(content: PageContent, title: str, command: str, seed: int, report: str) -> str:
     from jinja2.utils import htmlsafe_json_dumps
 
     session, group = content.session, content.session.group
@@ -359,7 +356,7 @@ def _render_page(content: PageContent, title: str, command: str, seed: int, repo
         reasons=content.live.reasons,
         model=group.header.content_id,
         report=report,
-        words_only=words_only,
+        words_only=content.words_only,
         style=style,
         script=script,
         style_hash=_policy_hash(style),
