@@ -27,4 +27,5 @@ from ._vocabulary import (
     format_query as format_query,
     format_values as format_values,
     quote_value as quote_value,
+    split_words as split_words,
 )

@@ -25,6 +25,7 @@ from mmgen.descriptions import (
     parse as parse_words,
     parse_caption,
     quote_value,
+    split_words,
 )
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> D
         UsageError: The model lacks a word or an operator, or captions and attributes are mixed.
     """
     text, info = loaded.text, loaded.attributes
-    captions = [text is not None and is_caption(words) for words in descriptions]
+    captions = [_is_caption(loaded, words) for words in descriptions]
     if any(captions) and not all(captions):
         raise UsageError(
             "got captions and attribute=value together, expected descriptions of one form; "
@@ -192,6 +193,17 @@ def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> D
     expressions = tuple(tree if tree.operators & supported else None for tree in trees)
     codes = np.stack([tree.codes for tree in trees])
     return Descriptions(codes, expressions=expressions) if any(expressions) else complete_descriptions(loaded, codes)
+
+
+def _is_caption(loaded: "TrainedModel", description: str) -> bool:
+    """Return True if a description is a caption; values of attributes alone are none where attributes are read."""
+    text, info = loaded.text, loaded.attributes
+    if text is None or not is_caption(description):
+        return False
+    words = [word for word in split_words(description) if word not in (NOT, OR)]
+    values = {value for each in info.values for value in each} if info is not None else set()
+    spells = bool(text.slots) and len(words) == text.length
+    return loaded.description_kind != "attributes" or spells or not values.issuperset(words)
 
 
 def _check_operators(loaded: "TrainedModel", tree: Expression, supported: frozenset[str]) -> None:

@@ -243,52 +243,57 @@ def train_model(
             update={"model": settings.model.model_copy(update=initialisation_settings(start))}
         )
 
-    def build(device: torch.device) -> TaskParts:
-        objective, split = settings.build_objective(), settings.data.split
-        used = objective.demands.modalities
-        asked = networks_of_settings(settings.model_dump(mode="json", include={"model"}))
-        with asked, _bounded_by(start) if start is not None else nullcontext():
-            model = build_model(settings.model, objective.demands, settings.data)
-        with Dataset.open(dataset_path) as dataset:
-            pairs = [(one, dataset.modalities.get(name)) for name, one in settings.data.modalities.items()]
-            if not all(found and wanted.is_compatible(found) for wanted, found in pairs):
-                raise UsageError(
-                    f"{dataset_path} is not the dataset of these settings any more; type the command again"
-                )
-            rows, validation = (DatasetRows.open_split(dataset, split, part, device, used) for part in ("train", "val"))
-            run_settings = {"dataset": dataset.header.content_id}
-        prepared = Preparation()
-        if start is not None:
-            run_settings["start"] = load_start_weights(start, model, settings.data, used, run_settings["dataset"])
-            facts = read_header(start).facts
-            prepared = Preparation({name: facts[name] for name in model.lasting_facts if name in facts})
-        else:
-            set_first_weights(model, settings.model, rows)
-            if len(rows) and len(validation):
-                prepared = model.prepare(settings.model, choose_examples(rows), choose_examples(validation))
-        learnt = make_training_rows(rows, objective, settings.data, settings.training.seed)
-        decay = settings.model.l2_attributes_decoder
-        with networks_of_settings(settings.model_dump(mode="json", include={"objective"})):
-            task = ModelTask(model, objective.for_training_size(len(learnt)), decay, settings.data.modalities)
-        return TaskParts(
-            task,
-            encode_once(learnt, model, settings.data),
-            encode_once(validation, model, settings.data),
-            {**run_settings, **prepared.run_settings},
-            facts=prepared.facts,
-            note=prepared.note,
-        )
-
     stage = Stage(
         kind="model",
         settings=settings.model_dump(mode="json"),
         training=settings.training,
         parents={"dataset": dataset_path} | ({"start": start} if start else {}),
-        build=build,
+        build=lambda device: build_parts(dataset_path, settings, device, start),
         description=f"training {settings.objective['name']}",
         command=command,
     )
     return run_stage(stage, out, resume)
+
+
+def build_parts(
+    dataset_path: Path, settings: ExperimentSettings, device: torch.device, start: Path | None = None
+) -> TaskParts:
+    """Build the task and the examples of a training; first weights are drawn from torch's global generator.
+
+    Arguments and errors are those of :func:`train_model`.
+    """
+    objective, split = settings.build_objective(), settings.data.split
+    used = objective.demands.modalities
+    asked = networks_of_settings(settings.model_dump(mode="json", include={"model"}))
+    with asked, _bounded_by(start) if start is not None else nullcontext():
+        model = build_model(settings.model, objective.demands, settings.data)
+    with Dataset.open(dataset_path) as dataset:
+        pairs = [(one, dataset.modalities.get(name)) for name, one in settings.data.modalities.items()]
+        if not all(found and wanted.is_compatible(found) for wanted, found in pairs):
+            raise UsageError(f"{dataset_path} is not the dataset of these settings any more; type the command again")
+        rows, validation = (DatasetRows.open_split(dataset, split, part, device, used) for part in ("train", "val"))
+        run_settings = {"dataset": dataset.header.content_id}
+    prepared = Preparation()
+    if start is not None:
+        run_settings["start"] = load_start_weights(start, model, settings.data, used, run_settings["dataset"])
+        facts = read_header(start).facts
+        prepared = Preparation({name: facts[name] for name in model.lasting_facts if name in facts})
+    else:
+        set_first_weights(model, settings.model, rows)
+        if len(rows) and len(validation):
+            prepared = model.prepare(settings.model, choose_examples(rows), choose_examples(validation))
+    learnt = make_training_rows(rows, objective, settings.data, settings.training.seed)
+    decay = settings.model.l2_attributes_decoder
+    with networks_of_settings(settings.model_dump(mode="json", include={"objective"})):
+        task = ModelTask(model, objective.for_training_size(len(learnt)), decay, settings.data.modalities)
+    return TaskParts(
+        task,
+        encode_once(learnt, model, settings.data),
+        encode_once(validation, model, settings.data),
+        {**run_settings, **prepared.run_settings},
+        facts=prepared.facts,
+        note=prepared.note,
+    )
 
 
 def _bounded_by(start: Path) -> AbstractContextManager[None]:

@@ -1,0 +1,124 @@
+"""A model, its objective and examples for a training loop of one's own, whose result is a model file like others."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mmgen.artifacts import Dataset, check_output, parent_record, write_checkpoint
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
+from mmgen.core.seeding import stream_key
+from mmgen.models import Model
+from mmgen.objectives import Adversarial, Bound
+from mmgen.settings.config import merge
+from mmgen.settings.extends import load_preset
+from mmgen.training.batches import Order
+from mmgen.training.model_run import build_parts, complete_settings
+from mmgen.training.precision import resolve_device
+from mmgen.training.settings import merge_settings
+
+__all__ = ["OwnLoop"]
+
+
+class OwnLoop:
+    """Networks of mmgen, an objective and the examples of a dataset, for a loop that you write.
+
+    The first weights and the batches of a seed are those of :func:`mmgen.train`. Optimiser, schedule, arithmetic and
+    the choice of the best weights are yours: of ``settings.training`` only batch and seed are read.
+
+    Args:
+        dataset: Dataset file.
+        settings: Settings as of :func:`mmgen.train`, nested: ``{"objective": {"name": "telbo"}}``.
+        preset: Name of a preset, which the settings override.
+        device: "auto", "cpu", "cuda" or "cuda:1".
+
+    Attributes:
+        settings: The complete settings.
+        model: The model, a ``torch.nn.Module`` in training mode.
+
+    Raises:
+        SettingsError: Settings are wrong, or the objective trains an opponent of the model.
+
+    Example:
+        >>> from mmgen.training.own_loop import OwnLoop
+        >>> loop = OwnLoop("shapes.h5", preset="quickstart/shapes")  # doctest: +SKIP
+        >>> optimizer = torch.optim.AdamW(loop.model.parameters(), 1e-3)  # doctest: +SKIP
+        >>> for step in range(500):  # doctest: +SKIP
+        ...     optimizer.zero_grad()
+        ...     (-loop.objective(loop.batch(step), step).value.mean()).backward()
+        ...     optimizer.step()
+        >>> loop.save("mine.safetensors", step=500)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        dataset: Path | str,
+        settings: Mapping[str, Any] | None = None,
+        preset: str | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.dataset = Path(dataset)
+        values = merge_settings(load_preset(preset) if preset else {}, merge({}, settings or {}))
+        with Dataset.open(self.dataset) as opened:
+            self.settings = complete_settings(values, opened)
+        if isinstance(self.settings.build_objective(), Adversarial):
+            name = self.settings.objective["name"]
+            raise SettingsError(f"objective {name} trains an opponent of the model too; train it with mmgen train")
+        training = self.settings.training
+        torch.manual_seed(stream_key(training.seed, "initial weights"))
+        self._parts = build_parts(self.dataset, self.settings, resolve_device(device))
+        self._task = self._parts.task.to(resolve_device(device))
+        self.model: Model = self._task.get_submodule("model")  # type: ignore[assignment]  # what a ModelTask holds
+        self._order = Order(len(self._parts.rows), training.batch, training.seed)
+
+    def batch(self, step: int) -> Batch:
+        """Return the examples of a step, ``settings.training.batch`` of them in shuffled epochs."""
+        return self._parts.rows.view(self._order[step], self.settings.training.seed, "step", step)
+
+    def objective(self, batch: Batch, step: int | None = None) -> Bound:
+        """Return the objective of a batch, whose ``value`` [B] in nats is to be maximised.
+
+        Args:
+            batch: B examples.
+            step: Step, for objectives that change in training; None for their final form.
+        """
+        bound: Bound = self._task(batch, step)
+        return bound
+
+    def validate(self) -> float:
+        """Return the mean objective of the validation examples in nats, in evaluation mode without gradients."""
+        self._task.eval()
+        rows, values = self._parts.validation, []
+        with torch.no_grad():
+            for indices in torch.arange(len(rows)).split(rows.validation_batch):
+                values.append(self.objective(rows.batch(indices)).value)
+        self._task.train()
+        return float(torch.cat(values).mean())
+
+    def save(self, output: Path | str, **facts: float | str) -> Path:
+        """Write the model as it is to a file that every command takes; return its path.
+
+        Args:
+            output: The file, ``.safetensors``; an earlier model there is replaced.
+            facts: What ``mmgen show`` should tell of the training, such as the number of steps.
+
+        Raises:
+            UsageError: The file is the dataset, or of another kind.
+        """
+        path = Path(output)
+        check_output(path, "model", self.dataset)
+        write_checkpoint(
+            path,
+            kind="model",
+            tensors=self._task.saved_tensors(),
+            settings={**self.settings.model_dump(mode="json"), **self._parts.extra_settings},
+            seed=self.settings.training.seed,
+            parents=(parent_record(self.dataset, "dataset", path),),
+            facts={**self._parts.facts, **facts},
+            command=shlex.join(["python", *sys.argv]),
+        )
+        return path

@@ -1,0 +1,63 @@
+"""A loop of one's own: the same numbers as mmgen's, and a file that every command takes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import mmgen
+from mmgen.artifacts import read_checkpoint, read_header
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.core.seeding import stream_key
+from mmgen.training.own_loop import OwnLoop
+from tests.metrics.toy import write_dataset
+
+SETTINGS = {
+    "objective": {"name": "elbo", "beta": 0.5},
+    "model": {"latent_size": 2, "hidden": 8, "image_network": {"name": "mlp", "hidden": [8]}},
+    "training": {"batch": 8, "learning_rate": 0.01, "keep": "last"},
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_dataset(tmp_path / "data.h5")
+
+
+def test_the_same_optimiser_gives_the_weights_of_the_program(data: Path, tmp_path: Path) -> None:
+    theirs = mmgen.train(
+        data,
+        settings=SETTINGS,
+        steps=4,
+        precision="32-true",
+        seed=3,
+        device="cpu",
+        output=tmp_path / "theirs.safetensors",
+    )
+    loop = OwnLoop(data, {**SETTINGS, "training": {"batch": 8, "seed": 3}})
+    optimizer = torch.optim.Adam(loop.model.parameters(), 0.01)
+    before = loop.validate()
+    for step in range(4):
+        torch.manual_seed(stream_key(3, "step", step, 0))  # draws of z
+        optimizer.zero_grad()
+        (-loop.objective(loop.batch(step), step).value.mean()).backward()
+        optimizer.step()
+    assert loop.model.training and loop.validate() != before
+    path = loop.save(tmp_path / "mine.safetensors", step=4)
+    mine, expected = (read_checkpoint(each, "model")[1] for each in (path, tmp_path / "theirs.safetensors"))
+    assert mine.keys() == expected.keys()
+    for name, weights in mine.items():
+        torch.testing.assert_close(weights, expected[name], rtol=1e-5, atol=1e-6)
+    again = mmgen.load(path)
+    torch.testing.assert_close(again.decode(np.zeros(2)), theirs.decode(np.zeros(2)), rtol=1e-4, atol=1e-5)
+    assert read_header(path).facts["step"] == 4 and again.dataset_path() == data
+    assert mmgen.fit_aggregate(path, family="gaussian", steps=1, device="cpu").fitted is not None
+
+
+def test_what_a_loop_cannot_train_or_write_is_refused(data: Path) -> None:
+    with pytest.raises(SettingsError, match="objective factor-vae trains an opponent of the model too; train it with"):
+        OwnLoop(data, {"objective": {"name": "factor-vae"}})
+    with pytest.raises(UsageError, match=r"data.h5"):
+        OwnLoop(data, SETTINGS).save(data)
+    assert read_header(data).kind == "dataset"
