@@ -1,6 +1,8 @@
 from ._base import (
     CONFIG as CONFIG,
+    Batch as Batch,
     Bound as Bound,
+    Demands as Demands,
     Modalities as Modalities,
     Objective as Objective,
     WeightedObjective as WeightedObjective,

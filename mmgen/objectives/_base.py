@@ -4,8 +4,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Protocol, Self
+from typing import Annotated, Any, ClassVar, Protocol, Self, dataclass_transform
 
+import pydantic.dataclasses
 from pydantic import AfterValidator, ConfigDict
 from torch import Tensor
 
@@ -52,13 +53,23 @@ class RunSettings(Protocol):
         """Number of processes that share a batch."""
 
 
+@dataclass_transform(frozen_default=True)
 class Objective(ABC):
-    """Base of all objectives, the functions that training maximises; members are frozen pydantic dataclasses."""
+    """Base of all objectives, the functions that training maximises; members are frozen pydantic dataclasses.
+
+    ``class Mine(Objective, settings=True)`` makes the annotated values of the class its settings, as the decorator
+    ``pydantic.dataclasses.dataclass(frozen=True, config=CONFIG)`` does.
+    """
 
     variants: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     """Settings of variants that :func:`mmgen.testing.check` checks besides the default ones."""
     selects: ClassVar[bool] = True
     """Whether its value on validation examples selects the best weights; False keeps the last weights."""
+
+    def __init_subclass__(cls, settings: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if settings:
+            pydantic.dataclasses.dataclass(frozen=True, config=CONFIG)(cls)
 
     @abstractmethod
     def __call__(self, model: Any, batch: Batch, step: int | None = None) -> Bound:
@@ -95,10 +106,9 @@ class Objective(ABC):
         """Return the names of weights that have no effect if only modalities of these kinds are generated."""
         return []
 
-    @abstractmethod
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return the weight w of a description y for which training fits q(z|y) to p(y|z)^w p(z); None if no number
-        does.
+        """Return the weight w of a description y for which training fits q(z|y) to p(y|z)^w p(z); None, as by default,
+        if no number does.
 
         It is lambda / beta after all annealing: the density that maximises
         E_q[lambda log p(y|z)] - beta KL(q || p(z)) is p(y|z)^(lambda / beta) p(z), normalised.
@@ -110,6 +120,7 @@ class Objective(ABC):
         Returns:
             The weight, infinite without a divergence to p(z); None if no single number expresses it.
         """
+        return None
 
 
 class WeightedObjective(Objective):

@@ -104,7 +104,7 @@ def _check_values(name: str, objective: Objective, model: Model, batch: Batch) -
         assert alone.isfinite().all(), "value is not finite where nothing of an example is known"
     if isinstance(objective, WeightedObjective):
         for kind in {role(model, each) for each in objective.demands.generates} & objective.weights.keys():
-            heavier = replace(objective, **{f"{kind}_weight": objective.weights[kind] + 1})  # type: ignore[type-var]  # members are dataclasses
+            heavier = replace(objective, **{f"{kind}_weight": objective.weights[kind] + 1})
             assert not torch.allclose(value(heavier, batch), whole), f"{kind}_weight has no effect on the value"
 
 
