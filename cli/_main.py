@@ -51,7 +51,7 @@ _FILES = {
 
 
 _ANSWERS = {
-    "serve": "mmgen export MODEL DIR --page writes a page that any web server shows",
+    "serve": "mmgen export MODEL DIR --page writes a page for any web server; docs/questions.md has an API",
     "resume": "give the same command again, and it goes on where it stopped",
     "ui": "mmgen explore FILES writes a page to play with, which needs no server",
 }
