@@ -152,6 +152,9 @@ def make_export_files(
         from mmgen.commands._onnx import export_onnx
 
         files |= export_onnx(loaded, folder)
+        if loaded.fitted is None:
+            advice = f"fit a posterior with mmgen fit-aggregate {loaded.model_path}, and export that"
+            watch.say(f"{loaded.path} draws from no words without PyTorch: {advice}")
     judge = judge or (find_classifier(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
     if judge is not None:
         shutil.copyfile(judge, folder / _JUDGE)

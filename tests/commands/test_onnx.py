@@ -19,6 +19,7 @@ from mmgen.commands._onnx import SCRIPT, TOLERANCE, WORDS, _words, export_onnx
 from mmgen.commands.export import Export
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
+from mmgen.core.progress import Watch
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import draw
 from mmgen.training import precision
@@ -187,9 +188,15 @@ def test_the_files_say_what_goes_in_and_comes_out(made: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_model_alone_has_its_decoder(made: Path, tmp_path: Path) -> None:
+def test_a_model_alone_has_its_decoder_and_says_what_is_missing(made: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
-    assert [*export_onnx(mmgen.load(made / "model.safetensors"), tmp_path)] == ["decoder.onnx"]
+    said: list[str] = []
+    watch = Watch()
+    watch.say = said.append  # type: ignore[method-assign]
+    Export(made / "model.safetensors", tmp_path / "out", onnx=True, progress=watch).run()
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names & {"decoder.onnx", "posterior.onnx", "draw.py"} == {"decoder.onnx"}
+    assert any("model.safetensors draws from no words without PyTorch: fit a posterior with" in one for one in said)
 
 
 def test_what_attributes_and_noise_do_not_determine_is_refused(
