@@ -50,14 +50,17 @@ def page() -> str:
 
 
 def tables(name: str) -> str:
-    """Return one data file as Markdown."""
-    found = read(name)
-    parts = [f"# {found['title']}", found["measured"]]
+    """Return one data file as Markdown: its findings, its tables, then how they were measured."""
+    found, groups = read(name), {one["name"]: one["columns"] for one in read("page")["group"]}
+    parts = [f"# {found['title']}"]
+    for group, columns in groups.items():
+        rows = [[one["what"], *one["cells"]] for one in found.get("finding", []) if one["group"] == group]
+        parts += [markdown(columns, rows)] if rows else []
     for one in found.get("table", []):
         parts += [f"## {one['title']}"] if one["title"] else []
         parts += [one["about"]] if "about" in one else []
         parts.append(markdown(one["columns"], one["rows"]))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, "## How it was measured", found["measured"]])
 
 
 def main() -> None:

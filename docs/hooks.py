@@ -1,7 +1,8 @@
 """Turns the pages of the repository into a site; ``mkdocs.yml`` names it.
 
-``docs/README.md`` is the navigation: a heading a group, a line a page. Pages outside ``docs`` and the notebook become
-pages of the site, links between all of them keep working on a forge, and other files that pages link to come along.
+``docs/README.md`` is the navigation: a heading a group, a line a page. Pages outside ``docs``, the notebook and the
+data of results become pages of the site, links between all of them keep working on a forge, and other files that pages
+link to come along.
 """
 
 import json
@@ -16,19 +17,23 @@ from urllib.parse import unquote, urlsplit
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = {
-    "README.md": "overview.md",
-    "benchmarks/RESULTS.md": "results.md",
+    "README.md": "index.md",
+    "docs/README.md": "pages.md",
+    "benchmarks/RESULTS.md": "results/index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "docs/notebook.ipynb": "notebook.md",
 }
 # Rank in the search; of other pages 1.
-BOOST = {"questions.md": 4.0, "glossary.md": 2.0, "results.md": 0.3, "changelog.md": 0.3}
+BOOST = {"questions.md": 4.0, "glossary.md": 2.0, "results/index.md": 0.3, "changelog.md": 0.3}
+RESULTS = runpy.run_path(str(ROOT / "benchmarks" / "results.py"))
+OUTSIDE |= {f"benchmarks/results/{name}.toml": f"results/{name}.md" for name in RESULTS["names"]()}
 ORIGIN = {page: path for path, page in OUTSIDE.items()}
 
 
@@ -39,13 +44,16 @@ def to_page(path: str) -> str:
 
 def navigation(index: str) -> list[dict[str, Any]]:
     """Read groups and pages from an index: ``## Group``, ``### Group within``, ``* [Title](page): what it is``."""
-    groups: list[dict[str, Any]] = [{"All pages": "README.md"}]
+    groups: list[dict[str, Any]] = [{"Overview": "index.md"}, {"All pages": "pages.md"}]
     for line in index.splitlines():
         if heading := re.fullmatch(r"(##+) (.+)", line):
             pages: list[dict[str, Any]] = []
             (groups if heading[1] == "##" else next(iter(groups[-1].values()))).append({heading[2]: pages})
         elif entry := re.match(r"\* \[(.+?)\]\(([^)#]+)\)", line):
-            pages.append({entry[1].replace("`", ""): to_page(posixpath.normpath(f"docs/{entry[2]}"))})
+            page = to_page(posixpath.normpath(f"docs/{entry[2]}"))
+            pages += [{entry[1].replace("`", ""): page}] if page != "index.md" else []
+            if page == "results/index.md":
+                pages[-1] = {"Results": [page, *(f"results/{name}.md" for name in RESULTS["names"]())]}
     return groups
 
 
@@ -75,7 +83,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, page in OUTSIDE.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         text = notebook_page(json.loads(text)) if path.endswith(".ipynb") else text
+        text = RESULTS["tables"](Path(path).stem) if path.endswith(".toml") else text
         files.append(File.generated(config, page, content=text))
+    files.remove(files.get_file_from_path("README.md"))  # which would be the first page
     for page, make in runpy.run_path(str(ROOT / "docs" / "generate.py"))["PAGES"].items():
         files.append(File.generated(config, page, content=make()))
     return files
@@ -101,7 +111,10 @@ def rewrite_links(markdown: str, page: str) -> tuple[str, dict[str, Path]]:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Rewrite the links of a page, take in other files that they lead to, and rank the page in the search."""
-    page.meta["search"] = {"boost": BOOST.get(page.file.src_uri, 1.0)}
+    name = page.file.src_uri
+    page.meta["search"] = {"boost": BOOST.get(name, 1.0)}
+    if ORIGIN.get(name, "").endswith(".toml"):
+        page.meta["search"] = {"exclude": True}  # lunr finds words that are nowhere among very many numbers, and fails
     text, needed = rewrite_links(markdown, page.file.src_uri)
     for there, path in needed.items():
         if files.get_file_from_path(there) is None:
@@ -112,6 +125,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Drop the backslashes of bars in code within tables, as forges do."""
     return re.sub(r"<td.*?</td>", lambda cell: cell[0].replace(r"\|", "|"), html, flags=re.S)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the dialog of the search, which the theme leaves without a name."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 
 
 class Links(HTMLParser):
@@ -132,9 +150,13 @@ class Links(HTMLParser):
             (self.links if tag == "a" else self.loaded).append(address)
 
 
+@event_priority(-200)  # after the search of the plugin offline is written
 def on_post_build(config: MkDocsConfig) -> None:
     """Refuse a site with a link that leads nowhere, or with a page that loads something from another host."""
     site = Path(config.site_dir)
+    # The search reads search_index.js, in English.
+    for needless in (*site.rglob("*.map"), *site.glob("search/*.json"), *site.glob("assets/javascripts/lunr/**/*.js")):
+        needless.unlink()
     pages = {page: Links(page) for page in sorted(site.rglob("*.html")) if page.name != "404.html"}
     faults = []
     for page, found in pages.items():

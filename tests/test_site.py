@@ -12,6 +12,7 @@ from tests.generated import MADE
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+DATA = [*ROOT.glob("benchmarks/results/*.toml")]
 INDEX = (DOCS / "README.md").read_text(encoding="utf-8")
 
 
@@ -36,28 +37,37 @@ def test_the_index_has_every_page_once_in_one_of_four_groups() -> None:
 
 def test_the_navigation_is_the_index(hooks: ModuleType) -> None:
     index = (
-        "# Pages\n## Do\nFor tasks.\n* [`a` page](a.md): short\n### More\n* [Numbers](../benchmarks/RESULTS.md): b\n"
+        "# Pages\n## Do\nFor tasks.\n* [Overview](../README.md): first\n* [`a` page](a.md): short\n### More\n"
+        "* [Numbers](../benchmarks/RESULTS.md): b\n"
     )
+    results = [
+        "results/index.md",
+        *(f"results/{name}.md" for name in sorted(path.stem for path in DATA) if name != "page"),
+    ]
     assert hooks.navigation(index) == [
-        {"All pages": "README.md"},
-        {"Do": [{"a page": "a.md"}, {"More": [{"Numbers": "results.md"}]}]},
+        {"Overview": "index.md"},
+        {"All pages": "pages.md"},
+        {"Do": [{"a page": "a.md"}, {"More": [{"Results": [*results]}]}]},
     ]
 
 
 @pytest.mark.parametrize(
     ("page", "link", "expected"),
     [
-        ("guidance.md", "../benchmarks/RESULTS.md#own-pictures", "results.md#own-pictures"),
+        ("guidance.md", "../benchmarks/RESULTS.md#own-pictures", "results/index.md#own-pictures"),
         ("guidance.md", "flows.md", "flows.md"),
-        ("results.md", "../docs/guidance.md#which-weight", "guidance.md#which-weight"),
-        ("results.md", "beside.py", "files/benchmarks/beside.py.txt"),
-        ("results.md", "#own-pictures", "#own-pictures"),
-        ("overview.md", "docs/notebook.ipynb", "notebook.md"),
-        ("overview.md", "docs/README.md", "README.md"),
-        ("overview.md", "LICENSE", "files/LICENSE.txt"),
-        ("overview.md", "https://example.org/docs/README.md", "https://example.org/docs/README.md"),
-        ("overview.md", "docs/no-such-page.md", "docs/no-such-page.md"),
-        ("tutorials/one.md", "../../benchmarks/RESULTS.md", "../results.md"),
+        ("results/index.md", "../docs/guidance.md#which-weight", "../guidance.md#which-weight"),
+        ("results/index.md", "beside.py", "../files/benchmarks/beside.py.txt"),
+        ("results/index.md", "results/page.toml", "../files/benchmarks/results/page.toml.txt"),
+        ("results/index.md", "results/grids.toml", "grids.md"),
+        ("results/index.md", "#own-pictures", "#own-pictures"),
+        ("index.md", "docs/notebook.ipynb", "notebook.md"),
+        ("index.md", "docs/README.md", "pages.md"),
+        ("index.md", "docs/shapes.html", "shapes.html"),
+        ("index.md", "LICENSE", "files/LICENSE.txt"),
+        ("index.md", "https://example.org/docs/README.md", "https://example.org/docs/README.md"),
+        ("index.md", "docs/no-such-page.md", "docs/no-such-page.md"),
+        ("tutorials/one.md", "../../benchmarks/RESULTS.md", "../results/index.md"),
         ("tutorials/one.md", "../guidance.md", "../guidance.md"),
     ],
 )

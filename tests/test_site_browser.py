@@ -99,9 +99,31 @@ def test_questions_in_a_users_words_lead_to_their_answers(site: Path, chromium: 
     assert len(missed) <= 2, missed
 
 
-@pytest.mark.parametrize("name", ["index", "results", "settings", "notebook", "tutorials/aggregated-posterior"])
+@pytest.mark.parametrize("name", ["index", "results/index", "settings", "notebook", "tutorials/aggregated-posterior"])
 def test_no_page_is_wider_than_a_phone(site: Path, chromium: Any, name: str) -> None:
     page = chromium.new_page(viewport={"width": 360, "height": 740})
     page.goto((site / f"{name}.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.close()
+
+
+@pytest.mark.skipif("AXE" not in os.environ, reason="$AXE names axe.min.js of axe-core")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["index", "own-data", "measures", "questions", "results/index"])
+def test_pages_are_readable_for_everyone(site: Path, chromium: Any, scheme: str, name: str) -> None:
+    context = chromium.new_context(color_scheme=scheme)
+    page = context.new_page()
+    page.goto((site / f"{name}.html").as_uri())
+    page.wait_for_timeout(500)  # colours fade in
+    page.evaluate(Path(os.environ["AXE"]).read_text("utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    assert not [each["id"] for each in found if each["impact"] in ("serious", "critical")]
+    context.close()
+
+
+def test_the_site_is_small_and_a_finished_page_is_two_clicks_away(site: Path, chromium: Any) -> None:
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 10_000_000
+    page = chromium.new_page()
+    page.goto((site / "index.html").as_uri())
+    page.get_by_role("link", name="a finished one").click()
+    assert page.get_by_role("heading", name="Pictures for words").is_visible()
