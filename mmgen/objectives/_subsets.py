@@ -5,18 +5,16 @@ from typing import Annotated
 
 import torch
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Modalities, WeightedObjective, relative_weight
+from mmgen.objectives._base import Modalities, WeightedObjective, relative_weight
 
 
-@dataclass(frozen=True, config=CONFIG)
-class SubsetObjective(WeightedObjective):
+class SubsetObjective(WeightedObjective, settings=True):
     """Base of objectives over the posteriors of subsets of modalities, each of which generates all modalities."""
 
     modalities: Modalities = ("image", "attributes")

@@ -7,19 +7,17 @@ References:
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.modalities import Graph
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, Objective, prior_kl
+from mmgen.objectives._base import Bound, Objective, prior_kl
 
 __all__ = ["BalancedEdges"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class BalancedEdges(Objective):
+class BalancedEdges(Objective, settings=True):
     r"""Log-likelihood of a graph in which edges weigh as much as all other pairs, minus the divergence to p(Z).
 
     .. math:: \frac{1}{2 (1 - \rho)} \sum_{ij} \Big[\frac{1 - \rho}{\rho} A_{ij} \log p_{ij} + (1 - A_{ij})

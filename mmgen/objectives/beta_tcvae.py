@@ -9,13 +9,11 @@ import dataclasses
 from typing import Annotated, Self
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
 from mmgen.objectives._aggregate_estimate import check_examples, estimate_aggregate
 from mmgen.objectives._base import (
-    CONFIG,
     Bound,
     Modalities,
     Objective,
@@ -29,8 +27,7 @@ __all__ = ["BetaTcvae"]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class BetaTcvae(Objective):
+class BetaTcvae(Objective, settings=True):
     r"""The ELBO with its divergence split into mutual information, total correlation and the rest, each weighted.
 
     .. math:: E_{q(z|x)}[\log p(x|z)] - \alpha \, I(x; z) - \beta \, KL(q(z) \,\|\, \prod_j q(z_j))

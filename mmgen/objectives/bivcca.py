@@ -7,12 +7,10 @@ References:
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._base import (
-    CONFIG,
     Bound,
     Objective,
     expected_log_likelihood,
@@ -24,8 +22,7 @@ from mmgen.objectives._base import (
 __all__ = ["Bivcca"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Bivcca(Objective):
+class Bivcca(Objective, settings=True):
     r"""Weighted mean of two bounds, one through q(z|x) and one through q(z|y).
 
     .. math:: \mu \, L(q(z|x)) + (1 - \mu) \, L(q(z|y)), \quad

@@ -8,12 +8,10 @@ References:
 from typing import Annotated, ClassVar
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, Model
 from mmgen.objectives._base import (
-    CONFIG,
     Bound,
     Modalities,
     Objective,
@@ -26,8 +24,7 @@ from mmgen.objectives._base import (
 __all__ = ["Capacity"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Capacity(Objective):
+class Capacity(Objective, settings=True):
     r"""Log-likelihood minus the weighted distance of the divergence from its target, the capacity C.
 
     .. math:: E_{q(z|x)}[\log p(x|z)] - \gamma \, |KL(q(z|x) \,\|\, p(z)) - C|  \qquad \text{(Burgess Eq. 8)}

@@ -5,18 +5,15 @@ References:
     https://openreview.net/forum?id=Rn8u4MYgeNJ
 """
 
-from pydantic.dataclasses import dataclass
-
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, prior_kl, warmup_weight
+from mmgen.objectives._base import Bound, prior_kl, warmup_weight
 from mmgen.objectives._subsets import SubsetObjective, present_modalities, subset_posteriors
 
 __all__ = ["Crmvae"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Crmvae(SubsetObjective):
+class Crmvae(SubsetObjective, settings=True):
     r"""Reconstructions of a modality from all modalities and from itself, and divergences of the joint posterior.
 
     .. math:: \frac{1}{M + 1} \Big( \sum_m \frac{\lambda_m}{2} \big( E_{q(z|X)} \log p(x_m|z) + E_{q(z|x_m)}

@@ -8,17 +8,15 @@ from typing import Annotated
 
 import torch
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Objective, warmup_weight
+from mmgen.objectives._base import Bound, Objective, warmup_weight
 
 __all__ = ["Cvae"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Cvae(Objective):
+class Cvae(Objective, settings=True):
     r"""Bound on log p(x|y): encoder and decoder are given the description y, which is not generated.
 
     .. math:: E_{q(z|x,y)}[\log p(x|z,y)] - \beta \, KL(q(z|x,y) \,\|\, p(z))

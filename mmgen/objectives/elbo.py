@@ -9,17 +9,15 @@ References:
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Modalities, WeightedObjective, relative_weight, warmup_weight
+from mmgen.objectives._base import Bound, Modalities, WeightedObjective, relative_weight, warmup_weight
 
 __all__ = ["Elbo"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Elbo(WeightedObjective):
+class Elbo(WeightedObjective, settings=True):
     r"""Evidence lower bound on the log-likelihood of all modalities, through one posterior.
 
     .. math:: E_{q(z|g)}\Big[\sum_m \lambda_m \log p(x_m|z)\Big] - \beta \, KL(q(z|g) \,\|\, p(z))  \qquad \text{(VE

@@ -11,12 +11,11 @@ from typing import Annotated, Any
 import torch
 import torch.nn.functional as F
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, Modalities
+from mmgen.objectives._base import Bound, Modalities
 from mmgen.objectives._opponent import Adversarial, Opponent, keep_unchanged
 
 __all__ = ["FactorVae"]
@@ -25,8 +24,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class FactorVae(Adversarial):
+class FactorVae(Adversarial, settings=True):
     r"""The ELBO minus the weighted total correlation of z, which a discriminator estimates.
 
     .. math:: E_{q(z|x)}[\log p(x|z)] - KL(q(z|x) \,\|\, p(z)) - \gamma \, KL(q(z) \,\|\, \prod_j q(z_j))

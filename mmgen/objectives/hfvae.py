@@ -9,21 +9,19 @@ import dataclasses
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
 from mmgen.objectives._aggregate_estimate import check_examples, estimate_aggregate
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, RunSettings, check_single_device
+from mmgen.objectives._base import Bound, Modalities, Objective, RunSettings, check_single_device
 
 __all__ = ["Hfvae"]
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Hfvae(Objective):
+class Hfvae(Objective, settings=True):
     r"""The ELBO with its divergence split over two levels, groups g of dimensions d, each term weighted.
 
     .. math:: E_{q(z|x)}[\log p(x|z)] - \alpha \, I(x; z) - \beta \, KL(q(z) \,\|\, \prod_g q(z_g))

@@ -8,18 +8,16 @@ import math
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.models import USUAL_NEEDS, Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Modalities, WeightedObjective
+from mmgen.objectives._base import Bound, Modalities, WeightedObjective
 
 __all__ = ["Iwae"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Iwae(WeightedObjective):
+class Iwae(WeightedObjective, settings=True):
     r"""Importance-weighted bound: log of the mean of k importance weights, with draws from one posterior.
 
     .. math:: E_{z_1, \ldots, z_k \sim q(z|g)}\Big[\log \frac{1}{k} \sum_{i=1}^k

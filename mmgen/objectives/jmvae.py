@@ -8,12 +8,10 @@ References:
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._base import (
-    CONFIG,
     Bound,
     Objective,
     expected_log_likelihood,
@@ -25,8 +23,7 @@ from mmgen.objectives._base import (
 __all__ = ["Jmvae"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Jmvae(Objective):
+class Jmvae(Objective, settings=True):
     r"""Joint ELBO minus weighted divergences from q(z|x,y) to q(z|x) and q(z|y), which fit these (VE Eq. 3, CK Eq. 5).
 
     .. math:: elbo_{1,\lambda,1}(x, y) - \alpha \, [KL(q(z|x,y) \,\|\, q(z|y)) + KL(q(z|x,y) \,\|\, q(z|x))]

@@ -12,21 +12,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.mixture import GaussianMixture
 from mmgen.models import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, warmup_weight
+from mmgen.objectives._base import Bound, warmup_weight
 from mmgen.objectives._subsets import SubsetObjective, mean_where, present_modalities, subset_posteriors
 
 __all__ = ["Mmvae"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Mmvae(SubsetObjective):
+class Mmvae(SubsetObjective, settings=True):
     r"""Mean over modalities of the bound from K draws of that modality's posterior, weighed by the mixture's density.
 
     .. math:: \frac{1}{M} \sum_m E_{z_k \sim q(z|x_m)} \log \frac{1}{K} \sum_{k=1}^K \prod_n p(x_n|z_k)^{\lambda_n}

@@ -8,20 +8,17 @@ References:
 from typing import ClassVar
 
 import torch
-from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.mixture import GaussianMixture
 from mmgen.models import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG
 from mmgen.objectives.mmvae import Mmvae
 
 __all__ = ["MmvaePlus"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class MmvaePlus(Mmvae):
+class MmvaePlus(Mmvae, settings=True):
     r"""MMVAE over z = (u, w_1, ..., w_M): a modality's posterior infers the shared u and its own w_m.
 
     .. math:: \frac{1}{M} \sum_m E \log \frac{1}{K} \sum_{k=1}^K p(x_m|u, w_m)^{\lambda_m} \prod_{n \ne m}

@@ -6,19 +6,17 @@ References:
 """
 
 import torch
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.latent.mixture import GaussianMixture
 from mmgen.models import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, warmup_weight
+from mmgen.objectives._base import Bound, warmup_weight
 from mmgen.objectives._subsets import SubsetObjective, present_modalities, subset_posteriors
 
 __all__ = ["Mmvm"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Mmvm(SubsetObjective):
+class Mmvm(SubsetObjective, settings=True):
     r"""Reconstruction of each modality from its own posterior, which is regularised towards the mean of all posteriors.
 
     .. math:: \sum_m \Big( \lambda_m \, E_{q(z_m|x_m)} \log p(x_m|z_m) - \beta \, KL(q(z_m|x_m) \,\|\, h(z_m|X)) \Big),

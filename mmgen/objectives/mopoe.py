@@ -5,19 +5,17 @@ References:
 """
 
 import torch
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.inference import every_subset
 from mmgen.models import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, prior_kl, warmup_weight
+from mmgen.objectives._base import Bound, prior_kl, warmup_weight
 from mmgen.objectives._subsets import SubsetObjective, mean_where, present_modalities, subset_posteriors
 
 __all__ = ["Mopoe"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Mopoe(SubsetObjective):
+class Mopoe(SubsetObjective, settings=True):
     r"""Mean over all subsets S of modalities of the bound on log p(X) through the product of experts q_S(z).
 
     .. math:: \frac{1}{2^M - 1} \sum_S \Big( E_{q_S(z)}\Big[\sum_m \lambda_m \log p(x_m|z)\Big]

@@ -10,13 +10,12 @@ from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, model_validator
-from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import Attributes
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel, Unit
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, prior_kl, relative_weight, role, warmup_weight
+from mmgen.objectives._base import Bound, Modalities, Objective, prior_kl, relative_weight, role, warmup_weight
 
 __all__ = ["Mvae"]
 
@@ -24,8 +23,7 @@ Subset = tuple[bool, ...]
 """Whether a subset includes each of the U units."""
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Mvae(Objective):
+class Mvae(Objective, settings=True):
     r"""Objective of MVAE: the sum of the ELBOs of all modalities together, of each alone, and of random subsets.
 
     .. math:: ELBO(x_1, \ldots, x_N) + \sum_i ELBO(x_i) + \sum_{j=1}^k ELBO(X_j), \quad

@@ -8,18 +8,16 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, prior_kl, warmup_weight
+from mmgen.objectives._base import Bound, prior_kl, warmup_weight
 from mmgen.objectives._subsets import SubsetObjective, present_modalities, subset_posteriors
 
 __all__ = ["Mvtcae"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Mvtcae(SubsetObjective):
+class Mvtcae(SubsetObjective, settings=True):
     r"""Bound on total correlation: reconstructions from all modalities, divergences to p(z) and to each modality.
 
     .. math:: \frac{M - \alpha}{M} \, E_{q(z|X)}\Big[\sum_m \lambda_m \log p(x_m|z)\Big]

@@ -5,18 +5,16 @@ from dataclasses import replace
 from typing import Annotated, Self
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.modalities import Description
 from mmgen.models import Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Modalities, WeightedObjective
+from mmgen.objectives._base import Bound, Modalities, WeightedObjective
 
 __all__ = ["Reader"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Reader(WeightedObjective):
+class Reader(WeightedObjective, settings=True):
     r"""Expected log-likelihood of words, without a divergence: trains networks that read words off encodings.
 
     .. math:: E_{q(z|x)}\Big[\sum_m \lambda_m \log p(y_m|z)\Big]

@@ -17,7 +17,6 @@ from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, model_validator
-from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.core.batch import Batch
@@ -26,15 +25,14 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import Labels
 from mmgen.models import Demands
 from mmgen.models.semi_supervised_vae import PictureEncoding, SemiSupervisedVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective
+from mmgen.objectives._base import Bound, Objective
 
 __all__ = ["SemiSupervised"]
 
 _TEMPERATURE = 0.66
 
 
-@dataclass(frozen=True, config=CONFIG)
-class SemiSupervised(Objective):
+class SemiSupervised(Objective, settings=True):
     r"""Semi-supervised objective: L(x, y) of examples with a label y, and U(x), summed over y, of the others.
 
     .. math:: U(x) = E_{q(y|x)}[L(x, y) - \log q(y|x)], \quad

@@ -7,12 +7,10 @@ References:
 from typing import Annotated
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._base import (
-    CONFIG,
     Bound,
     Objective,
     expected_log_likelihood,
@@ -24,8 +22,7 @@ from mmgen.objectives._base import (
 __all__ = ["Telbo"]
 
 
-@dataclass(frozen=True, config=CONFIG)
-class Telbo(Objective):
+class Telbo(Objective, settings=True):
     r"""Sum of three ELBOs, through q(z|x,y), q(z|x) and q(z|y), each of which has its own network.
 
     .. math:: elbo_{1,\lambda,1}(x, y; \theta, \phi) + elbo_{1,1}(x; \phi_x) + elbo_{\gamma,1}(y; \phi_y)
