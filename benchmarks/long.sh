@@ -196,5 +196,8 @@ for seed in 0 1 2; do
     )
 done
 
-# Multimodal VAEs on CdSprites, all ten and three seeds; an hour of one core each.
+# Multimodal VAEs on CdSprites, digits and five grounds, all models and three seeds, and trials of beta: some five hours of one core.
 mmgen reproduce rivals-cdsprites --seeds 3
+mmgen reproduce "$here/rivals-trials.toml" --output rivals-trials
+mmgen reproduce rivals-digits --seeds 3
+mmgen reproduce rivals-grounds --seeds 3
