@@ -52,7 +52,7 @@ def test_stages_compose_in_a_pipe(folder: Path) -> None:
     assert mmgen(folder, "report", made[1], "scores.jsonl", "-o", "report.html") == "report.html\n"
     (example,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
     with contextlib.chdir(folder):
-        example = example.replace("shape=heart colour=red", "digit=3 scale=big")
+        example = example.replace("shape=heart colour=red", "digit=3 scale=big").replace("red heart", "big 3")
         exec(re.sub(r'"[^" ]*\.safetensors"', repr(made[1]), example), {})
     header = read_header(folder / made[1])
     assert {parent.role for parent in header.parents} == {"model", "latents", "dataset"}
