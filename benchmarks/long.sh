@@ -201,3 +201,8 @@ mmgen reproduce rivals-cdsprites --seeds 3
 mmgen reproduce "$here/rivals-trials.toml" --output rivals-trials
 mmgen reproduce rivals-digits --seeds 3
 mmgen reproduce rivals-grounds --seeds 3
+
+# Time to quality beside MultiVae, with a limit of 600 processor seconds and trials of 100: three hours of one core for each seed.
+for seed in 0 1 2 3 4; do
+    "$here/multivae/quality.sh" "$PWD/time-to-quality" --limit 600 --trial 100 --seed "$seed"
+done

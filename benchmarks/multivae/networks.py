@@ -39,6 +39,15 @@ NETWORKS = {
         {"patch": 4, "channels": (32, 64, 128), "fully_connected": (256,), "activation": "relu"},
         attribute_hidden=256,
     ),
+    "digits": Sizes(
+        "those of strided, with the other widths of mmgen's preset quickstart/digits",
+        "strided",
+        {"patch": 4, "channels": (32, 64, 128), "fully_connected": (256,), "activation": "relu"},
+        attribute_hidden=128,
+        attribute_decoder_hidden=64,
+        hidden=256,
+        latent=12,
+    ),
     "dcgan": Sizes(
         "convolutions 32-64-128-256 down, 256-128-64-32 up, 5x5, batch norm, ELU",
         "dcgan",
