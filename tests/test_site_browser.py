@@ -58,11 +58,13 @@ def test_search_answers_without_a_network(site: Path, chromium: Any, scheme: str
     context.close()
 
 
+SELL = "questions.html#may-i-sell-share-or-publish-what-i-draw-licence-license-copyright-commercial-use"
+VISITORS = "questions.html#how-do-i-share-my-model-or-put-it-on-a-web-site-so-that-visitors-draw-in-their-browser"
 ASKED = {
-    "my pictures are all the same": "questions.html#my-pictures-are-all-the-same",
+    "my pictures are all the same": "questions.html#my-pictures-are-all-the-same-look-alike-vary-too-little",
     "blurry pictures": "questions.html#my-pictures-are-blurred-blurry-not-sharp",
     "two things at once": "questions.html#my-pictures-show-two-things-at-once",
-    "how do I use my GPU": "questions.html#how-do-i-use-my-gpu",
+    "how do I use my GPU": "questions.html#do-i-need-a-gpu-how-do-i-use-my-gpu",
     "slurm": "gpus.html#slurm",
     "out of memory": "questions.html#out-of-memory",
     "bigger pictures": "questions.html#can-i-have-bigger-pictures-of-higher-resolution",
@@ -70,7 +72,10 @@ ASKED = {
     "how long does it take": "questions.html#how-long-does-it-take",
     "continue training": "questions.html#how-do-i-continue-resume-or-start-anew",
     "how to cite": "questions.html#how-do-i-cite-mmgen",
-    "licence of what I drew": "questions.html#which-licence-license-have-the-pictures-that-i-draw-and-weights",
+    "licence of what I drew": SELL,
+    "may I sell pictures": SELL,
+    "no GPU": "questions.html#do-i-need-a-gpu-how-do-i-use-my-gpu",
+    "visitors draw in browser": VISITORS,
     "docker": "questions.html#does-it-run-in-docker",
     "windows": "questions.html#does-it-run-on-windows-or-a-mac",
     "install without make": "questions.html#how-do-i-install-it-without-make",
