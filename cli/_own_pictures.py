@@ -2,7 +2,6 @@
 
 import math
 import shlex
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -34,10 +33,13 @@ _PLAIN_BETA, _PLAIN_SIDE = 10.0, 64
 """Weight of the divergence of the plain conditional VAE, and the height and width of pictures that it suits."""
 _LARGE = 48  # pixels from which pictures justify the larger size
 _TWO_CORES = 1.5  # how much faster two cores make a step of the model
-_STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the model or judge on one of two idle cores
+_STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the plain one or of the judge on one of two idle cores
 _SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # a step of the second judge
-_OTHER_SECONDS = {32: 120, 64: 150}  # everything but training
-_FEWEST_STEPS, _MOST_STEPS = 200, 100_000  # of a model that --minutes chooses
+_MODEL_SECONDS = {32: 0.033, 64: 0.083}  # a step of the model, whose optimiser takes longer
+_FIRST_SECONDS, _OTHER_SECONDS = 40, {32: 120, 64: 150}  # what else leads to the first picture; all but training
+_FEWEST_STEPS, _MOST_STEPS = 200, 100_000  # of a judge, and of a model that the clock ends
+_RIVAL, _JUDGE, _SECOND_JUDGE = 1 / 3, 1 / 6, 1 / 4  # of the model's time; of its steps too for the rival
+_LEAST_SECONDS = 30  # of the model's training, where the clock ends it
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ class Sizes:
     Attributes:
         side: Height and width of pictures.
         latent_size: Dimensions of z.
-        model_steps: Steps of the model, and of the plain conditional VAE that it is compared with.
+        model_steps: Steps of the model.
+        clock: Seconds of training that end the model before its steps, and the others after a share of them; None
+            without a limit.
         judge_steps: Steps of the judge, which stops when it has converged.
         second_judge_steps: Steps of the second judge, which stops as well.
         fit_steps: Steps of the aggregated posterior.
@@ -59,6 +63,7 @@ class Sizes:
     side: int
     latent_size: int
     model_steps: int
+    clock: float | None = None
     judge_steps: int = 800
     second_judge_steps: int = 600
     fit_steps: int = 1000
@@ -71,8 +76,20 @@ class Sizes:
         """Weight of the divergence of the plain conditional VAE, which grows with the number of pixels."""
         return _PLAIN_BETA * (self.side / _PLAIN_SIDE) ** 2
 
+    @property
+    def plain_steps(self) -> int:
+        """Steps of the plain conditional VAE that the model is compared with."""
+        return self.model_steps if self.clock else math.ceil(self.model_steps * _RIVAL)
+
+    @property
+    def limits(self) -> dict[str, float | list[float]]:
+        """Minutes of each training by name; [] without a limit."""
+        shares = {"model": 1, "plain": _RIVAL, "judge": _JUDGE, "second_judge": _SECOND_JUDGE}
+        clock = self.clock
+        return {f"{name}_minutes": round(share * clock / 60, 2) if clock else [] for name, share in shares.items()}
+
     def with_steps(self, steps: int) -> "Sizes":
-        """Return the same sizes with so many steps of model and rival; of few, the judges have fewer too."""
+        """Return the same sizes with so many steps of the model; of few, the judges have fewer too."""
         return replace(
             self,
             model_steps=steps,
@@ -81,34 +98,45 @@ class Sizes:
         )
 
     def within_minutes(self, minutes: float, has_judge: bool, jobs: int) -> "Sizes":
-        """Return the same sizes with as many steps as take about ``minutes`` on two cores.
+        """Return the same sizes with trainings that the clock ends, so that all takes about ``minutes``.
 
         Raises:
             UsageError: Everything but the model takes as long.
         """
-        steps = range(_FEWEST_STEPS, _MOST_STEPS)
-        place = bisect_right(steps, 60 * minutes, key=lambda count: self.with_steps(count).seconds(has_judge, jobs))
-        if not place:
-            least = math.ceil(self.with_steps(_FEWEST_STEPS).seconds(has_judge, jobs) / 60)
+        timed = replace(self, model_steps=_MOST_STEPS, clock=1.0)
+        other = _OTHER_SECONDS[self.side]
+        each = timed.seconds(has_judge, jobs) - other  # of all trainings, for a second of the model's
+        clock = (60 * minutes - other) / each
+        if clock < _LEAST_SECONDS:
+            least = math.ceil((other + each * _LEAST_SECONDS) / 60)
             raise UsageError(
                 f"--minutes got {minutes:g}, expected {least} or more for pictures of {self.side} x {self.side} "
                 f"pixels{' (--size 32 takes less)' * (self.side > min(_STEP_SECONDS))}"
             )
-        return self.with_steps(steps[place - 1])
+        return replace(timed, clock=clock)
 
     def minutes(self, has_judge: bool, jobs: int) -> int:
         """Return the approximate duration on two cores, in minutes."""
         return max(1, round(self.seconds(has_judge, jobs) / 60))
 
+    @property
+    def first_minutes(self) -> int:
+        """Approximate time to the first picture on two cores, in minutes."""
+        return max(1, round((self._model_seconds + _FIRST_SECONDS) / 60))
+
+    @property
+    def _model_seconds(self) -> float:
+        return self.clock or _MODEL_SECONDS[self.side] / _TWO_CORES * self.model_steps
+
     def seconds(self, has_judge: bool, jobs: int) -> float:
         """Return the approximate duration on two cores, in seconds: the model on both, then two commands at once."""
         step = _STEP_SECONDS[self.side]
-        seconds = step / _TWO_CORES * self.model_steps
-        if has_judge:
-            rival, judge = step * self.model_steps, step * self.judge_steps
-            second = _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
-            seconds += max(rival, judge + second) if jobs > 1 else rival + judge + second
-        return seconds + _OTHER_SECONDS[self.side]
+        rival, judges = step * self.plain_steps, step * self.judge_steps
+        judges += _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
+        if self.clock:
+            rival, judges = _RIVAL * self.clock, (_JUDGE + _SECOND_JUDGE) * self.clock
+        measured = has_judge * (max(rival, judges) if jobs > 1 else rival + judges)
+        return self._model_seconds + measured + _OTHER_SECONDS[self.side]
 
 
 def check_options(size: int | None, steps: int | None, minutes: float | None) -> None:
@@ -142,14 +170,15 @@ def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str
     """Describe the pictures, the plan and its duration in sentences."""
     words = [f"attributes {', '.join(survey.attributes)}"] * bool(survey.attributes)
     words += ["captions"] * bool(survey.captions)
-    judge = f"a judge in {sizes.judge_steps:,} steps, " if survey.attributes else ""
-    plain = ", a plain conditional VAE of as many steps to compare" if survey.attributes else ""
+    length = f"{sizes.clock / 60:.1f} minutes" if sizes.clock else f"{sizes.model_steps:,} steps"
+    measured = "; then two judges and a plain conditional VAE, which has a third of that" * bool(survey.attributes)
     omitted = "; captions are left out where there are attributes" if survey.attributes and survey.captions else ""
+    minutes = sizes.minutes(bool(survey.attributes), jobs)
     return (
         f"Found {survey.number:,} pictures, about {survey.side} pixels high or wide, with {' and '.join(words)}.\n"
-        f"Plan, by number and size of pictures: {sizes.side} x {sizes.side} pixels, {judge}a model of "
-        f"{sizes.latent_size} dimensions in {sizes.model_steps:,}, its aggregate in {sizes.fit_steps:,}{plain}; about "
-        f"{sizes.minutes(bool(survey.attributes), jobs)} minutes on two cores{omitted}."
+        f"Plan, by number and size of pictures: {sizes.side} x {sizes.side} pixels, a model of {sizes.latent_size} "
+        f"dimensions in {length}, its aggregate in {sizes.fit_steps:,} steps and the first pictures after about "
+        f"{sizes.first_minutes} minutes{measured}; about {minutes} minutes on two cores{omitted}."
         f"{_describe_lost_detail(survey, sizes, jobs, quick)}"
     )
 
@@ -288,6 +317,8 @@ def plan_stages(
         "descriptions": frequent_descriptions(survey),
         "gaps": describe_gaps(survey, seed),
         "plain_beta": sizes.plain_beta,
+        "plain_steps": sizes.plain_steps,
+        **sizes.limits,
         "given_counts": ",".join(map(str, counts)),
         "guidance": _GUIDANCE["attributes" if survey.attributes else "captions"],
         "seed": seed,

@@ -273,7 +273,8 @@ class Quickstart(Stage[None]):
     steps: Annotated[int | None, Range(1, MOST_STEPS), Option(metavar="N", default="by number")] = None
     """With --images: training steps of the model."""
     minutes: Annotated[float | None, Range(1, MOST_MINUTES), Option(metavar="NUMBER")] = None
-    """With --images: as many training steps as take about this long, all in all, on two cores."""
+    """With --images: about how long all takes on two cores; the clock ends each training, on slow machines after fewer
+    steps, so that the same seed does not give the same pictures."""
     output: Annotated[Path | None, Option("-o", metavar="PATH")] = None
     """Where to write; a folder, quickstart or NAME-quickstart by default."""
     quick: bool = False
