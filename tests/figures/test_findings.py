@@ -60,6 +60,25 @@ def test_a_plain_conditional_vae_stands_first_under_its_name(said: Any) -> None:
     ]
 
 
+def test_another_length_of_training_of_the_plain_model_is_said(
+    stubs: SimpleNamespace, world: Path, tmp_path: Path
+) -> None:
+    flat, rival = world / "flat.safetensors", tmp_path / "plain-cvae.safetensors"
+    stubs.train_tiny(world / "data.h5", rival, {"name": "cvae"}, steps=3)
+    plain = {"base": "plain conditional VAE", "run": {"name": "plain-cvae", "settings": "s", "seed": "0"}}
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps(line("correctness", 84.0, 4, "own", "", ids={"model": read_header(flat).content_id, **IDS}))
+        + "\n"
+        + json.dumps(
+            line("correctness", 80.0, 4, "prior", "", ids={"model": read_header(rival).content_id, **IDS}, **plain)
+        )
+    )
+    (found, *_) = describe_findings(gather_files([flat, rival, tmp_path / "a.jsonl"]))
+    steps = read_header(flat).facts["step"]
+    assert steps != 3
+    assert found.best.endswith(f" It was trained for {steps} steps, the plain conditional VAE for 3.")
+
+
 def test_the_best_row_is_named_with_both_measures_and_the_others_after_it(said: Any) -> None:
     """By the sum of the two: q_true shows more of what is asked for than q_agg, and leaves less open."""
     both = said(

@@ -278,11 +278,19 @@ class Finding:
 
 def describe_findings(report_files: ReportFiles) -> list[Finding]:
     """Compare the posteriors of each model by the first classifier on the first dataset."""
-    return [
-        _describe_model(report_files.names[group.header.content_id], rows, _rivals_of(rows[0], report_files.scores))
-        for group in report_files.groups
-        if (rows := rank_posteriors(scores_of_model(report_files, group.header.content_id)))
-    ]
+    steps, findings = {one.header.content_id: one.header.facts.get("step") for one in report_files.groups}, []
+    for group in report_files.groups:
+        identity = group.header.content_id
+        if rows := rank_posteriors(scores_of_model(report_files, identity)):
+            rivals = _rivals_of(rows[0], report_files.scores)
+            trained = [steps.get(str(row.right.ids.get("model"))) for row in rivals]
+            unequal = [f"{number:,}" for number in trained if number and number != steps[identity]]
+            finding = _describe_model(report_files.names[identity], rows, rivals)
+            if unequal and steps[identity]:
+                said = f" It was trained for {steps[identity]:,} steps, the plain conditional VAE for {unequal[0]}."
+                finding = replace(finding, best=finding.best + said)
+            findings.append(finding)
+    return findings
 
 
 def scores_of_model(report_files: ReportFiles, model: str) -> list[Score]:
