@@ -196,14 +196,14 @@ def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> D
 
 
 def _is_caption(loaded: "TrainedModel", description: str) -> bool:
-    """Return True if a description is a caption; values of attributes alone are none where attributes are read."""
-    text, info = loaded.text, loaded.attributes
+    """Return True if a description is a caption; values of attributes alone are none where no text is read."""
+    text, info, source = loaded.text, loaded.attributes, loaded.fitted or loaded.encoder
     if text is None or not is_caption(description):
         return False
     words = [word for word in split_words(description) if word not in (NOT, OR)]
     values = {value for each in info.values for value in each} if info is not None else set()
     spells = bool(text.slots) and len(words) == text.length
-    return loaded.description_kind != "attributes" or spells or not values.issuperset(words)
+    return source is None or text.name in source.reads or spells or not values.issuperset(words)
 
 
 def _check_operators(loaded: "TrainedModel", tree: Expression, supported: frozenset[str]) -> None:

@@ -254,6 +254,7 @@ class TrainedModel(ModelData):
         drawn = generation.draw(model, descriptions, n, posterior=source, seed=seed, targets=targets)
         return torch.from_numpy(drawn.means[0]).to(self.device)
 
+    @check_arguments
     def draw(
         self,
         description: str | Mapping[str, str] = "",

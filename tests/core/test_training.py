@@ -249,7 +249,7 @@ def test_all_wrong_settings_are_named_at_once(dataset_path: Path) -> None:
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_validates_and_builds(name: str) -> None:
     side = 50 if "multimnist" in name else 64
-    views = ("grayscale", "edges", "mask", "completion", "watermark")
+    views = ("grayscale", "edges", "mask", "completion", "watermark", "m0", "m1", "m2", "m3", "m4")
     pictures = {view: {"kind": "image", "shape": (1, side, side), "layout": "bits"} for view in ("image", *views)}
     with_data = {
         **load_preset(name),

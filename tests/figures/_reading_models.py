@@ -13,14 +13,14 @@ from mmgen.core.errors import UsageError
 
 __all__ = ["make_reading_models", "refusal"]
 
-WORDS = ("red", "blue", "big", "small")
+WORDS = ("red", "blue", "big", "small", "one")  # the last is no attribute's value
 
 
 def make_reading_models(folder: Path, stubs: SimpleNamespace) -> None:
     """data.h5, and files named after their objective or, behind a dash, after what was fitted."""
     data, generator = folder / "data.h5", np.random.default_rng(0)
     codes = np.stack([np.arange(60) % 2, np.arange(60) // 2 % 2], 1).astype(np.uint8)
-    tokens = np.stack([2 + codes[:, 1], codes[:, 0], np.full(60, 4)], 1).astype(np.uint16)
+    tokens = np.stack([2 + codes[:, 1], codes[:, 0], np.full(60, len(WORDS))], 1).astype(np.uint16)
     with DatasetWriter(data, size=60, settings={"recipe": "toy"}, seed=0, command="mmgen make-data") as writer:
         writer.add_image("image", shape=(1, 16, 16), layout="bits")
         writer.add_attributes("attributes", {"colour": ["red", "blue"], "size": ["big", "small"]})

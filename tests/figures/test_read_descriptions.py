@@ -74,12 +74,12 @@ def test_a_description_is_read_or_refused(readers: Path, name: str, kind: str, w
 @pytest.mark.parametrize(
     ("name", "posterior", "words", "said"),
     [
-        ("labels", None, "big red", r"posterior 'own' of \S+ reads attributes: give attribute=value of colour, size$"),
-        ("elbo-attributes", None, "big red", "posterior 'aggregate' of .* reads attributes"),
-        ("elbo-true", None, "big red", "posterior 'true' of .* reads attributes"),
+        ("labels", None, "one red", r"posterior 'own' of \S+ reads attributes: give attribute=value of colour, size$"),
+        ("elbo-attributes", None, "one red", "posterior 'aggregate' of .* reads attributes"),
+        ("elbo-true", None, "one red", "posterior 'true' of .* reads attributes"),
         ("elbo-text", None, "colour=red", "posterior 'aggregate' of .* reads text: give a caption$"),
         ("jmvae", None, "colour=red", "posterior 'own' of .* reads text"),
-        ("cvae", None, "big red", "posterior 'own' of .* reads attributes"),
+        ("cvae", None, "one red", "posterior 'own' of .* reads attributes"),
         (
             "elbo",
             None,
@@ -111,12 +111,21 @@ def test_what_is_not_read_is_one_sentence_from_python_and_the_program(
     assert not out.exists()
 
 
+def test_values_alone_are_attributes_where_no_text_is_read(readers: Path) -> None:
+    for name, same in (("labels", True), ("elbo-attributes", True), ("both", False), ("jmvae", False)):
+        loaded = load(readers / f"{name}.safetensors")
+        asked = parse_descriptions(loaded, ["big red"])
+        assert (asked.tokens is None) is same, name
+        if same:
+            torch.testing.assert_close(loaded.sample("big red", 2), loaded.sample("size=big colour=red", 2))
+
+
 def test_own_posterior_and_pictures_read_what_is_given_too(readers: Path) -> None:
     labels = load(readers / "labels.safetensors")
     with pytest.raises(UsageError, match="reads attributes"):
-        labels.posterior("big red")
+        labels.posterior("one red")
     with pytest.raises(MmgenError, match="cannot infer z from image and text"):
-        labels.translate(np.zeros((1, 1, 16, 16), np.float32), description="big red")
+        labels.translate(np.zeros((1, 1, 16, 16), np.float32), description="one red")
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)
