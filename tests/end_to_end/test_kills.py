@@ -156,7 +156,7 @@ def members_of(group: int) -> list[int]:
 
 
 WORKING: dict[str, list[str]] = {
-    "workers": [*DIGITS, "--number", "300000", "--workers", "2"],  # more than a fast machine makes before it is stopped
+    "workers": [*DIGITS, "--number", "60000", "--workers", "2"],
     "stages": ["reproduce", str(LIST), "--jobs", "2", "-o", "r"],
     "devices": [*training("both", 10_000), "--devices", "2"],
 }
