@@ -11,7 +11,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-__all__ = ["NETWORKS", "AttributeDecoder", "AttributeEncoder", "ImageDecoder", "ImageEncoder", "JointEncoder", "Sizes"]
+__all__ = [
+    "NETWORKS", "AttributeDecoder", "AttributeEncoder", "ImageDecoder", "ImageEncoder", "JointEncoder", "Sizes",
+    "mmgen_settings",
+]  # fmt: skip
 
 ACTIVATIONS = {"elu": nn.ELU, "relu": nn.ReLU, "silu": nn.SiLU}
 
@@ -276,3 +279,20 @@ class AttributeDecoder(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         logits = [net(z) for net in self.networks]
         return torch.stack([nn.functional.pad(x, (0, self.width - x.shape[-1]), value=-1e4) for x in logits], 1)
+
+
+def mmgen_settings(name: str) -> dict[str, object]:
+    """Return the same networks as settings of a model of ``mmgen``."""
+    sizes = NETWORKS[name]
+    return {
+        "latent_size": sizes.latent,
+        "hidden": sizes.hidden,
+        "head_layers": sizes.head_layers,
+        "image_network": {"name": sizes.image_network, **sizes.image},
+        "attribute_network": {
+            "embedding": sizes.embedding,
+            "hidden": sizes.attribute_hidden,
+            "decoder_hidden": sizes.attribute_decoder_hidden,
+            "activation": sizes.activation,
+        },
+    }

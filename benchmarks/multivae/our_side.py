@@ -8,13 +8,12 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from networks import NETWORKS
+from networks import mmgen_settings
 from views import write_views
 
 from mmgen.artifacts import Dataset
@@ -32,20 +31,8 @@ SPLIT = "iid-paper"  # by image: the largest test part that a small dataset has
 
 def list_settings(request: dict[str, Any]) -> dict[str, Any]:
     """Return the networks by name as ``mmgen`` settings, with mmgen's defaults for the rest."""
-    sizes = asdict(NETWORKS[request["network"]])
     return {
-        "model": {
-            "latent_size": sizes["latent"],
-            "hidden": sizes["hidden"],
-            "head_layers": sizes["head_layers"],
-            "image_network": {"name": sizes["image_network"], **sizes["image"]},
-            "attribute_network": {
-                "embedding": sizes["embedding"],
-                "hidden": sizes["attribute_hidden"],
-                "decoder_hidden": sizes["attribute_decoder_hidden"],
-                "activation": sizes["activation"],
-            },
-        },
+        "model": mmgen_settings(request["network"]),
         "objective": {"name": request["objective"], **request.get("options", {})},
         "data": {"split": request.get("split", SPLIT)},
         "training": {

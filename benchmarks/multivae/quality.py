@@ -15,14 +15,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from compare import HERE, MULTIVAE_PYTHON, Row, say, table
 from exam import ATTRIBUTES, SPLIT, WHOLE, Exam
-from networks import NETWORKS
+from networks import mmgen_settings
 
 import mmgen
 from mmgen.artifacts import Dataset
@@ -113,23 +113,6 @@ class Clock:
         self.seconds += time.process_time() - self._began
 
 
-def network_settings(name: str) -> Row:
-    """Return the networks of MultiVae's side as settings of a model."""
-    sizes = asdict(NETWORKS[name])
-    return {
-        "latent_size": sizes["latent"],
-        "hidden": sizes["hidden"],
-        "head_layers": sizes["head_layers"],
-        "image_network": {"name": sizes["image_network"], **sizes["image"]},
-        "attribute_network": {
-            "embedding": sizes["embedding"],
-            "hidden": sizes["attribute_hidden"],
-            "decoder_hidden": sizes["attribute_decoder_hidden"],
-            "activation": sizes["activation"],
-        },
-    }
-
-
 def fit(clock: Clock, model: Path, steps: int, out: Path, options: argparse.Namespace) -> TrainedModel:
     """Fit q_agg as the quickstart does."""
     with clock:
@@ -148,7 +131,7 @@ def draw_mvtcae(exam: Exam, options: argparse.Namespace, setting: Row, marks: li
     training = {"validation_examples": 64, "validate_every": 10**6, "keep": "last"}
     objective = {"name": "mvtcae", "alpha": setting["alpha"], "beta": setting["beta"]}
     settings = {
-        "model": network_settings("digits"),
+        "model": mmgen_settings("digits"),
         "objective": objective | {"attributes_weight": setting["words"], "kl_warmup_steps": 0},
         "data": {"split": SPLIT},
         "training": training,
@@ -177,7 +160,7 @@ def draw_mvtcae(exam: Exam, options: argparse.Namespace, setting: Row, marks: li
 
 def draw_quickstart(exam: Exam, options: argparse.Namespace, setting: Row, marks: list[float]) -> Iterator[Row]:
     """Run the quickstart's model and fit at several lengths, each with a schedule of its own, within the last mark."""
-    same = {} if setting["network"] == "quickstart" else {"model": network_settings(setting["network"])}
+    same = {} if setting["network"] == "quickstart" else {"model": mmgen_settings(setting["network"])}
     for share in SHARES if len(marks) > 1 else (setting["share"],):
         clock, steps = Clock(), round(4500 * share)
         model, fitted = (options.folder / f"{setting['network']}-{name}.safetensors" for name in ("model", "aggregate"))

@@ -256,9 +256,9 @@ def _resize(image: Image.Image, fitting: Fitting) -> Image.Image:
     return image.resize(size, method)
 
 
-def pillow_images(pictures: Any) -> list[Image.Image]:
+def pillow_images(pictures: NDArray[Any]) -> list[Image.Image]:
     """Convert pictures [n, C, H, W] in [0, 1], of one or three channels, to n images of Pillow."""
-    levels = np.rint(np.asarray(pictures).clip(0, 1) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
+    levels = np.rint(pictures.clip(0, 1) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
     return [Image.fromarray(each.squeeze(-1) if each.shape[-1] == 1 else each) for each in levels]
 
 

@@ -68,7 +68,7 @@ class Density(nn.Module, ABC):
         """Carry standard Gaussian noise [..., B, N] to draws u [..., B, D] from q(u | context), by which it is drawn
         without PyTorch too (``mmgen export --onnx``).
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has draws of its own")  # not abstract: see noise_size
 
     def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
         """Draw u [n, B, D] from q(u | context): ``n`` draws for each of ``batch`` contexts."""

@@ -200,10 +200,11 @@ def _is_caption(loaded: "TrainedModel", description: str) -> bool:
     text, info, source = loaded.text, loaded.attributes, loaded.fitted or loaded.encoder
     if text is None or not is_caption(description):
         return False
+    if info is None or source is None or text.name in source.reads:
+        return True
     words = [word for word in split_words(description) if word not in (NOT, OR)]
-    values = {value for each in info.values for value in each} if info is not None else set()
     spells = bool(text.slots) and len(words) == text.length
-    return source is None or text.name in source.reads or spells or not values.issuperset(words)
+    return spells or not {value for each in info.values for value in each}.issuperset(words)
 
 
 def _check_operators(loaded: "TrainedModel", tree: Expression, supported: frozenset[str]) -> None:

@@ -264,8 +264,15 @@ class TrainedModel(ModelData):
         target: str | None = None,
         guidance: AnyGuidance | None = None,
     ) -> list[Image.Image]:
-        """Draw pictures as :meth:`sample` does, and return n Pillow images."""
-        return pillow_images(self.sample(description, n, posterior, seed, target, guidance))
+        """Draw as :meth:`sample` does, and return n Pillow images; other data than images are shown as pictures.
+
+        Raises:
+            UsageError: As :meth:`sample`, or the data have no picture.
+        """
+        drawn = self.sample(description, n, posterior, seed, target, guidance).cpu().numpy()
+        shown = self.observed[target] if target else self.observation
+        assert shown is not None  # else nothing is drawn
+        return pillow_images(shown.picture(drawn))
 
     @check_arguments
     def decode(self, z: Numbers, target: str | None = None, description: str | Mapping[str, str] = "") -> Tensor:

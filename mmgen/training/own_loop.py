@@ -23,12 +23,16 @@ from mmgen.training.settings import merge_settings
 
 __all__ = ["OwnLoop"]
 
+_READ = ("batch", "seed")
+"""Settings of training that a loop of one's own reads."""
+
 
 class OwnLoop:
     """Networks of mmgen, an objective and the examples of a dataset, for a loop that you write.
 
     The first weights and the batches of a seed are those of :func:`mmgen.train`. Optimiser, schedule, arithmetic and
-    the choice of the best weights are yours: of ``settings.training`` only batch and seed are read.
+    the choice of the best weights are yours: a preset's settings of training have no effect but for batch and seed, and
+    the file does not record them.
 
     Args:
         dataset: Dataset file.
@@ -41,7 +45,7 @@ class OwnLoop:
         model: The model, a ``torch.nn.Module`` in training mode.
 
     Raises:
-        SettingsError: Settings are wrong, or the objective trains an opponent of the model.
+        SettingsError: Settings are wrong, or belong to the loop; or the objective trains an opponent of the model.
 
     Example:
         >>> from mmgen.training.own_loop import OwnLoop
@@ -62,9 +66,15 @@ class OwnLoop:
         device: str = "cpu",
     ) -> None:
         self.dataset = Path(dataset)
-        values = merge_settings(load_preset(preset) if preset else {}, merge({}, settings or {}))
+        own = merge({}, settings or {})
+        values = merge_settings(load_preset(preset) if preset else {}, own)
         with Dataset.open(self.dataset) as opened:
             self.settings = complete_settings(values, opened)
+        chosen = own.get("training", {}).keys() - {*_READ}
+        if chosen:
+            raise SettingsError(f"training.{min(chosen)} is for your own loop to choose, expected {' or '.join(_READ)}")
+        if self.settings.model.l2_attributes_decoder:
+            raise SettingsError("model.l2_attributes_decoder is for your own optimiser to apply; set it to 0")
         if isinstance(self.settings.build_objective(), Adversarial):
             name = self.settings.objective["name"]
             raise SettingsError(f"objective {name} trains an opponent of the model too; train it with mmgen train")
@@ -109,13 +119,14 @@ class OwnLoop:
         Raises:
             UsageError: The file is the dataset, or of another kind.
         """
-        path = Path(output)
+        path, settings = Path(output), self.settings.model_dump(mode="json")
+        settings["training"] = {name: settings["training"][name] for name in _READ}
         check_output(path, "model", self.dataset)
         write_checkpoint(
             path,
             kind="model",
             tensors=self._task.saved_tensors(),
-            settings={**self.settings.model_dump(mode="json"), **self._parts.extra_settings},
+            settings={**settings, **self._parts.extra_settings},
             seed=self.settings.training.seed,
             parents=(parent_record(self.dataset, "dataset", path),),
             facts={**self._parts.facts, **facts},

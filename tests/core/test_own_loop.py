@@ -51,6 +51,7 @@ def test_the_same_optimiser_gives_the_weights_of_the_program(data: Path, tmp_pat
         torch.testing.assert_close(weights, expected[name], rtol=1e-5, atol=1e-6)
     again = mmgen.load(path)
     torch.testing.assert_close(again.decode(np.zeros(2)), theirs.decode(np.zeros(2)), rtol=1e-4, atol=1e-5)
+    assert read_header(path).settings["training"] == {"batch": 8, "seed": 3}, "the rest is not known here"
     assert read_header(path).facts["step"] == 4 and again.dataset_path() == data
     assert mmgen.fit_aggregate(path, family="gaussian", steps=1, device="cpu").fitted is not None
 
@@ -58,6 +59,12 @@ def test_the_same_optimiser_gives_the_weights_of_the_program(data: Path, tmp_pat
 def test_what_a_loop_cannot_train_or_write_is_refused(data: Path) -> None:
     with pytest.raises(SettingsError, match="objective factor-vae trains an opponent of the model too; train it with"):
         OwnLoop(data, {"objective": {"name": "factor-vae"}})
+    with pytest.raises(SettingsError, match=r"training.steps is for your own loop to choose, expected batch or seed"):
+        OwnLoop(data, {"training": {"steps": 9, "batch": 8}})
+    with pytest.raises(
+        SettingsError, match=r"model.l2_attributes_decoder is for your own optimiser to apply; set it to 0"
+    ):
+        OwnLoop(data, {"model": {"l2_attributes_decoder": 0.1}})
     with pytest.raises(UsageError, match=r"data.h5"):
-        OwnLoop(data, SETTINGS).save(data)
+        OwnLoop(data, {**SETTINGS, "training": {}}).save(data)
     assert read_header(data).kind == "dataset"

@@ -120,6 +120,11 @@ def test_values_alone_are_attributes_where_no_text_is_read(readers: Path) -> Non
             torch.testing.assert_close(loaded.sample("big red", 2), loaded.sample("size=big colour=red", 2))
 
 
+def test_a_quote_in_a_caption_opens_nothing_where_text_is_read(readers: Path) -> None:
+    with pytest.raises(UsageError, match="no word of the data"):
+        load(readers / "jmvae.safetensors").sample("reds' big", 2)
+
+
 def test_own_posterior_and_pictures_read_what_is_given_too(readers: Path) -> None:
     labels = load(readers / "labels.safetensors")
     with pytest.raises(UsageError, match="reads attributes"):
