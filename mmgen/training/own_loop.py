@@ -72,7 +72,9 @@ class OwnLoop:
             self.settings = complete_settings(values, opened)
         chosen = own.get("training", {}).keys() - {*_READ}
         if chosen:
-            raise SettingsError(f"training.{min(chosen)} is for your own loop to choose, expected {' or '.join(_READ)}")
+            raise SettingsError(
+                f"training.{min(chosen)} is for your own loop to choose, expected {' or '.join(_READ)}; leave it out"
+            )
         if self.settings.model.l2_attributes_decoder:
             raise SettingsError("model.l2_attributes_decoder is for your own optimiser to apply; set it to 0")
         if isinstance(self.settings.build_objective(), Adversarial):
