@@ -35,9 +35,9 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     model: Annotated[File, InputFile("model or aggregate")]
     """Model or aggregate."""
     given: Annotated[str | Mapping[str, str] | Sequence[str], Option(metavar="WORDS")] = ""
-    """What to draw: "digit=3 scale=big" or "3 big", the rest unknown, or a whole caption where the model knows text, "large red
-    rubber cube left small blue metal sphere". Repeat it for several descriptions. NOT and OR: "digit=3 NOT scale=big OR
-    digit=8"."""
+    """What to draw: "digit=3 scale=big" or "3 big", the rest unknown, or a whole caption where the model knows text,
+    "large red rubber cube left small blue metal sphere". Repeat it for several descriptions. NOT and OR: "digit=3 NOT
+    scale=big OR digit=8"."""
     n: Annotated[Count | None, Option("--number", "-n")] = None
     """Images for each description (16 by default), or for each picture to start from (4)."""
     output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
