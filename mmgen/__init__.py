@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mmgen.commands.evaluate import Evaluate
     from mmgen.commands.explore import Explore
     from mmgen.commands.export import Export
+    from mmgen.commands.fill_gaps import FillGaps
     from mmgen.commands.fit_aggregate import FitAggregate
     from mmgen.commands.fit_sharpener import FitSharpener
     from mmgen.commands.make_data import MakeData
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     evaluate = make_function(Evaluate)
     explore = make_function(Explore)
     export = make_function(Export)
+    fill_gaps = make_function(FillGaps)
     fit_aggregate = make_function(FitAggregate)
     fit_sharpener = make_function(FitSharpener)
     make_data: Callable[Concatenate[str, ...], Dataset] = make_function(MakeData)  # with the settings of its recipe
@@ -52,6 +54,7 @@ __all__ = [
     "evaluate",
     "explore",
     "export",
+    "fill_gaps",
     "fit_aggregate",
     "fit_sharpener",
     "load",

@@ -40,6 +40,8 @@ PARTS = ("train", "val", "test")
 D = TypeVar("D", bound="Description")
 _SOURCES = ("source", "source_part", "source_group", "picture")
 """Factors, as recipes write them, that tell which examples were made from one thing."""
+FILLED = "filled_from"
+"""Factor of pictures that ``mmgen fill-gaps`` has added: the row that each began from, -1 for real pictures."""
 Rows = Annotated[slice | np.ndarray, SkipValidation]
 """A slice, row numbers in any order, or a mask of all rows; :meth:`Dataset._check_rows` checks it."""
 
@@ -371,6 +373,12 @@ class Dataset:
                 f"{self.path}: /splits/{scheme}/{part} holds no increasing row numbers; make the file again"
             )
         return rows
+
+    @check_arguments
+    def real_rows(self, scheme: str, part: str) -> np.ndarray:
+        """Return the rows of :meth:`split` without pictures that ``mmgen fill-gaps`` has added."""
+        rows = self.split(scheme, part)
+        return rows[self.read_factor(FILLED)[rows] < 0] if FILLED in self.factors else rows
 
     @check_arguments
     def splits_edges(self, scheme: str) -> bool:

@@ -279,7 +279,8 @@ def _training_stage(
         augmentation = choose_augmentation(info.names, info.values) if moves else None
         read = (described.name, info.name)
         rows, validation = (
-            DatasetRows.open_split(dataset, identity["split"], part, device, read) for part in ("train", "val")
+            DatasetRows.open_split(dataset, identity["split"], part, device, read, real=True)
+            for part in ("train", "val")
         )
         task = ClassifierTask(classifier, described.name, info.name, augmentation)
         return TaskParts(task, rows, validation, extra_settings={"classifier": describe_classifier(classifier)})
@@ -303,7 +304,7 @@ def _identify_run(dataset: Dataset, settings: ClassifierSettings) -> dict[str, A
         "dataset": dataset.header.content_id,
         "split": scheme,
         "part": "train",
-        "rows": len(dataset.split(scheme, "train")),
+        "rows": len(dataset.real_rows(scheme, "train")),
     }
     hints = list(resolve_hints(settings.told, dataset))
     identity = {**settings.model_dump(mode="json"), "split": scheme, "told": hints, "learnt_from": learnt_from}

@@ -59,6 +59,10 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     targets: Annotated[Sequence[str], Option("--to", metavar="NAME")] = ()
     """The kind of picture to draw, such as mask, where the model has several; repeatable, for pictures of the same z.
     By default the main one."""
+    like: Annotated[str | None, Option(metavar="PICTURE", words=("nearest",))] = None
+    """Change the words of a picture to those of --given, by analogy with the training pictures, instead of drawing it
+    anew: a picture file, whose words are taken to be those of the training picture that is most like it, or nearest,
+    the training pictures with most of these words. Draws one picture of each description by default."""
     rows: Annotated[Sequence[Annotated[int, Range(0)]], Option("--dataset-row")] = ()
     """Which rows of the source, or of the model's dataset; repeatable. By default 8 of its test part."""
 
@@ -79,6 +83,8 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         if output is not None:
             self._check_output(output, *([start.file] if start and start.file else []))
         command = command or self.command_line(given=self._descriptions)
+        if self.like is not None:
+            return self._change(output)
         return self._translate(start, output, command) if start else self._draw(output, command)
 
     @property
@@ -135,6 +141,21 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
                 f"{typed} got the output {self.output}, expected a picture (.png), since a file of samples holds means "
                 f"and draws; leave {typed} out"
             )
+        if self.like is not None:
+            unused = {
+                "--posterior": self.posterior, "--guidance": Guidance.parse(self.guidance), typed: self.mean is not None,
+                "--no-complete": not self.complete, "--from": self.source, "--to": self.targets,
+                "--dataset-row": self.rows,
+            }  # fmt: skip
+            if ignored := [name for name, value in unused.items() if value]:
+                raise UsageError(
+                    f"--like changes pictures without a model's z, got {' and '.join(ignored)} too, which it does not "
+                    "use; leave one or the other out"
+                )
+            if self.output is not None and path_of(self.output).suffix.lower() != ".png":
+                raise UsageError(
+                    f"--output got {self.output}, expected a picture (.png), as --like draws; change its end"
+                )
         if self.source is None and not self.rows:
             return
         described = {
@@ -202,6 +223,23 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             convert_draws_to_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=self.mean is False,
             accuracy=judging.accuracy if judging else None, judged_samples=classifier_reads_samples(loaded),
         )  # fmt: skip
+        if output is not None:
+            grid.save(output)
+        return grid
+
+    def _change(self, output: Path | None) -> "Grid":
+        """Change words of training pictures or of the user's."""
+        from mmgen.figures.drawing.samples import sample_grid
+        from mmgen.generation.by_analogy import draw_by_analogy
+
+        assert self.like is not None
+        loaded = self._model
+        drawn, judging = draw_by_analogy(
+            loaded, self._descriptions, self.n or 1, self.like, self.watch, seed=self.seed,
+            classifier_path=optional_path(self.judge), neighbour=output,
+        )  # fmt: skip
+        accuracy = judging.accuracy if judging else None
+        grid = sample_grid(drawn, loaded.attributes, text=loaded.text, accuracy=accuracy)
         if output is not None:
             grid.save(output)
         return grid

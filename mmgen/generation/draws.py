@@ -293,7 +293,7 @@ def sample_and_classify(
     """
     descriptions = parse_descriptions(loaded, texts)
     source = select_posterior(loaded, descriptions, posterior)
-    file, classifier, notice = _load_classifier(loaded, classifier_path, neighbour)
+    file, classifier, notice = load_judge(loaded, classifier_path, neighbour)
     drawn = draw(loaded, descriptions, number, posterior=source, seed=seed, classifier=classifier, targets=targets)
     verdict = format_share_correct(drawn)
     for remark in (notice, drawn.notice, *list_unrestricted_warnings(drawn)):
@@ -304,7 +304,7 @@ def sample_and_classify(
     return drawn, file, classifier
 
 
-def _load_classifier(
+def load_judge(
     loaded: "TrainedModel", classifier_path: Path | None, neighbour: Path | None
 ) -> "tuple[Path | None, Classifier | None, str]":
     """Load the classifier at ``classifier_path``, else search for one; without one, return None twice and a notice."""

@@ -158,9 +158,15 @@ class DatasetRows(Rows):
 
     @classmethod
     def open_split(
-        cls, dataset: Dataset, scheme: str, part: str, device: torch.device, modalities: Collection[str] | None = None
+        cls,
+        dataset: Dataset,
+        scheme: str,
+        part: str,
+        device: torch.device,
+        modalities: Collection[str] | None = None,
+        real: bool = False,
     ) -> "DatasetRows":
-        """Open the rows of one part (train, val, test) of a split.
+        """Open the rows of one part (train, val, test) of a split; with ``real`` without those that fill gaps.
 
         Raises:
             UsageError: The scheme divides rows that a modality needs together, such as the nodes of a graph.
@@ -173,7 +179,8 @@ class DatasetRows(Rows):
                 f"split '{scheme}' of {dataset.path} divides the rows, but {indivisible[0]} needs all of them; choose "
                 "a split that holds back edges"
             )
-        rows = cls(dataset, dataset.split(scheme, part), device, modalities=modalities, part=part)
+        chosen = dataset.real_rows(scheme, part) if real else dataset.split(scheme, part)
+        rows = cls(dataset, chosen, device, modalities=modalities, part=part)
         rows.origin = f"part '{part}' of split '{scheme}' in {dataset.path}"
         return rows
 

@@ -10,6 +10,7 @@ from mmgen.figures.drawing.blocks import Block, Column, picture_page
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, strip_blocks, tile_table
 from mmgen.generation.classifiers import split_words
+from mmgen.generation.by_analogy import ANALOGY
 from mmgen.generation.draws import Draws, format_share_correct, list_unrestricted_warnings
 from mmgen.generation.translations import PairedExamples
 
@@ -67,6 +68,8 @@ def draw_comparison(
 
 def _content_name(draws: Draws, sampled: bool) -> str:
     """Name the images in a picture of draws for its note: "means of p(image|z)"."""
+    if draws.posterior == ANALOGY:
+        return "training pictures with words changed by analogy"
     return f"{'draws from' if sampled else 'means of'} p({'picture' if draws.further else draws.image or 'image'}|z)"
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmgen.artifacts import Dataset
+from mmgen.artifacts.dataset import PARTS
 from mmgen.descriptions import batch_of_queries
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.picture import Picture
@@ -104,7 +105,8 @@ def draw_gaps(session: Session) -> list[Picture]:
     if info is None or source is None or session.group.dataset is None:
         return []
     with Dataset.open(session.group.dataset) as data:
-        gaps = find_gaps(data.read_attributes(info.name))
+        real = np.concatenate([data.real_rows(data.default_scheme, part) for part in PARTS])
+        gaps = find_gaps(data.read_attributes(info.name, np.sort(real)))
     if not len(gaps):
         return []
     asked = complete_descriptions(session.model, gaps.choose(_GAPS, session.seed))

@@ -1,0 +1,356 @@
+r"""Pictures with other words by analogy: the drawn picture is to a source as other pictures with its words are to theirs.
+
+A source A shows "red folder with a lock", and a blue one is wanted. Other pictures C are red and have a counterpart B,
+the same but blue. Each pixel of A looks for the pixels of the C that are most alike, in colour, surroundings and place,
+and changes as these do from C to B.
+
+References:
+    Image Analogies (Hertzmann, Jacobs, Oliver, Curless, Salesin, 2001), SIGGRAPH 2001
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter
+from scipy.spatial import KDTree
+
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator
+
+_PAIRS = 32
+"""Pairs (C, B) that pixels are looked for in, those whose C is most like A."""
+_BLURS = ((3, 0.5), (7, 1.0), (15, 0.5))
+"""Surroundings of a pixel: sides of squares, for pictures of 64 pixels, and weights of their mean colours."""
+_REACH = 0.4
+"""Distance of a match at which the change fades: what is like nothing in the other pictures stays as it is."""
+_CELLS = 24
+"""Combinations of words that are hidden and drawn again to measure an attribute."""
+_GRID, _LOOKED_AT = 20_000, 300
+"""Combinations among which gaps are looked for, and gaps whose neighbours are."""
+_RARE = 0.05
+"""Share of neighbours, the gap itself among them, below which an attribute is said to be missing as a whole."""
+_POOLED = 32
+"""Largest side at which whole pictures are compared."""
+
+Codes = NDArray[np.uint8]
+Picture = NDArray[np.float32]
+"""Pixels [C, H, W] from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How pixels change with a word.
+
+    Attributes:
+        place: Weight of a pixel's place among its features: small for a word that recolours, large for one that redraws.
+        matches: Number of pixels that are averaged.
+        votes: Distance, in pixels, up to which a match has a say in its neighbours' change.
+        sources: Number of sources whose results have their median taken. Several suit combinations with one picture each.
+    """
+
+    place: float
+    matches: int
+    votes: int
+    sources: int
+
+
+WAYS = (Way(0.2, 3, 0, 5), Way(3.0, 1, 2, 5), Way(0.2, 3, 0, 1), Way(3.0, 1, 2, 1))
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well hidden pictures are drawn again after a change of one attribute.
+
+    Attributes:
+        way: The best way.
+        right: Percentage of drawn pictures whose nearest real picture has the wanted words.
+        psnr: Their mean peak signal-to-noise ratio to the nearest hidden picture, in dB.
+        cells: Number of combinations that were hidden.
+    """
+
+    way: Way
+    right: float
+    psnr: float
+    cells: int
+
+
+@dataclass(frozen=True)
+class Analogy:
+    """A picture that was drawn by analogy.
+
+    Attributes:
+        picture: Its pixels.
+        source: Position of the picture that it began from.
+        changed: Attributes that were changed, in order.
+    """
+
+    picture: Picture
+    source: int
+    changed: tuple[int, ...]
+
+
+class Analogies:
+    """Draws pictures of words by changing pictures that have most of them.
+
+    Args:
+        pictures: Pixels uint8 [N, C, H, W].
+        codes: Their attributes uint8 [N, A]; a picture with an unknown one is no help.
+        seed: Seed of the choice of sources and of hidden combinations.
+    """
+
+    def __init__(self, pictures: NDArray[np.uint8], codes: Codes, seed: int = 0) -> None:
+        known = np.flatnonzero((codes != UNKNOWN).all(1))
+        self._rows, self._seed = known, seed
+        self._pictures, self._codes = pictures[known], codes[known]
+        self._cells: dict[tuple[int, ...], list[int]] = {}
+        for position, code in enumerate(self._codes.tolist()):
+            self._cells.setdefault(tuple(code), []).append(position)
+        self._pooled = np.stack([_pool(picture) for picture in self._pictures]) if len(known) else np.zeros((0, 1))
+
+    @property
+    def cells(self) -> int:
+        """Number of combinations that pictures have."""
+        return len(self._cells)
+
+    @cached_property
+    def qualities(self) -> dict[int, Quality]:
+        """How well each attribute is changed, best first; those without hidden pictures to draw again are left out."""
+        found = {attribute: self._measure(attribute) for attribute in range(self._codes.shape[1])}
+        every = {attribute: quality for attribute, quality in found.items() if quality is not None}
+        return dict(sorted(every.items(), key=lambda one: (-one[1].right, -one[1].psnr)))
+
+    def fill(self, code: Sequence[int], n: int = 1, least: float = 0.0) -> list[Analogy]:
+        """Draw up to ``n`` pictures of a combination from pictures that differ in one word; [] if there are none.
+
+        Args:
+            code: The combination [A].
+            n: Number of pictures; each begins from other sources.
+            least: Share of hidden pictures that must have been right for an attribute to be changed, in percent.
+        """
+        for attribute, quality in self.qualities.items():
+            if quality.right < least:
+                continue
+            if groups := self._source_groups(tuple(code), attribute, quality.way, n):
+                return [
+                    Analogy(picture, int(self._rows[group[0]]), (attribute,))
+                    for group in groups
+                    if (picture := self._draw(group, attribute, code, quality.way)) is not None
+                ]
+        return []
+
+    def edit(
+        self, picture: Picture, code: Sequence[int], wanted: Sequence[int]
+    ) -> tuple[Picture, tuple[int, ...]] | None:
+        """Change the words of a picture from ``code`` to ``wanted``, one by one; None where no other pictures show how.
+
+        Returns:
+            The picture, and the attributes that were changed, in order.
+        """
+        now, changed = list(code), []
+        for attribute in self.qualities:
+            if now[attribute] == wanted[attribute] or wanted[attribute] == UNKNOWN:
+                continue
+            after = self._change(picture, attribute, now[attribute], wanted[attribute], self.qualities[attribute].way)
+            if after is None:
+                return None
+            picture, now[attribute] = after, wanted[attribute]
+            changed.append(attribute)
+        return (picture, tuple(changed)) if all(w in (UNKNOWN, c) for c, w in zip(now, wanted, strict=True)) else None
+
+    def nearest(self, picture: Picture) -> int:
+        """Return the position of the picture that is most like one."""
+        return int(self._rows[((self._pooled - _pool_floats(picture)) ** 2).sum(1).argmin()])
+
+    def _measure(self, attribute: int) -> Quality | None:
+        """Draw hidden combinations again in each way; None if none can be."""
+        outcomes: dict[Way, list[tuple[bool, float]]] = {way: [] for way in WAYS}
+        for cell in self._hidden_cells:
+            drawn = {way: self._draw_hidden(cell, attribute, way) for way in WAYS}
+            if any(picture is None for picture in drawn.values()):
+                continue
+            for way, picture in drawn.items():
+                assert picture is not None
+                distances = ((self._pooled - _pool_floats(picture)) ** 2).sum(1)
+                truths = self._pictures[self._cells[cell]].astype(np.float32) / 255
+                error = float(((truths - picture) ** 2).mean((1, 2, 3)).min())
+                outcomes[way].append((tuple(self._codes[distances.argmin()]) == cell, -10 * np.log10(error + 1e-10)))
+            if len(outcomes[WAYS[0]]) == _CELLS:
+                break
+        if not outcomes[WAYS[0]]:
+            return None
+        means = {way: np.mean(np.array(each, float), 0) for way, each in outcomes.items()}
+        best = max(WAYS, key=lambda way: tuple(means[way]))
+        return Quality(best, 100 * float(means[best][0]), float(means[best][1]), len(outcomes[best]))
+
+    @cached_property
+    def _hidden_cells(self) -> list[tuple[int, ...]]:
+        """Combinations in random order; those that are hidden together are far from each other."""
+        cells = list(self._cells)
+        turns: Counter[tuple[int, ...]] = Counter()
+        ordered = []
+        for place in numpy_generator(self._seed, "analogies").permutation(len(cells)):
+            kin = tuple(value for attribute, value in enumerate(cells[place]) if attribute not in self._missing_along)
+            ordered.append((turns[kin], cells[place]))
+            turns[kin] += 1
+        return [cell for _, cell in sorted(ordered, key=lambda one: one[0])]
+
+    def _draw_hidden(self, cell: tuple[int, ...], attribute: int, way: Way) -> Picture | None:
+        """Draw a combination as if it were a gap: what all gaps lack, such as every skin of a person, is hidden too."""
+        kept = [a for a in range(len(cell)) if a not in self._missing_along]
+        hidden = (self._codes[:, kept] == np.array(cell)[kept]).all(1)
+        groups = self._source_groups(cell, attribute, way, 1, hidden)
+        return self._draw(groups[0], attribute, cell, way, hidden) if groups else None
+
+    @cached_property
+    def gaps(self) -> list[tuple[int, ...]]:
+        """Combinations of values that no picture has, in random order; of a large grid some of them."""
+        values = [np.unique(column) for column in self._codes.T]
+        rng = numpy_generator(self._seed, "gaps")
+        if math.prod(map(len, values)) <= _GRID:
+            every = list(product(*(map(int, each) for each in values)))
+            tried = [every[place] for place in rng.permutation(len(every))]
+        else:
+            tried = list(dict.fromkeys(zip(*(rng.choice(each, _GRID).tolist() for each in values), strict=True)))
+        return [cell for cell in tried if cell not in self._cells]
+
+    @cached_property
+    def _missing_along(self) -> frozenset[int]:
+        """Attributes of which no value of a gap's neighbours is there, as where a person has no picture in any skin."""
+        gaps = self.gaps[:_LOOKED_AT]
+        found = set()
+        for attribute, column in enumerate(self._codes.T):
+            near = [_with(gap, attribute, value) in self._cells for gap in gaps for value in np.unique(column).tolist()]
+            if near and np.mean(near) < _RARE:
+                found.add(attribute)
+        return frozenset(found)
+
+    def _source_groups(
+        self, cell: tuple[int, ...], attribute: int, way: Way, n: int, hidden: NDArray[np.bool_] | None = None
+    ) -> list[list[int]]:
+        """Return groups of pictures that differ from ``cell`` in one attribute, nearest values first."""
+        others = []
+        for value in np.unique(self._codes[:, attribute]).tolist():
+            there = self._cells.get(_with(cell, attribute, value), []) if value != cell[attribute] else []
+            if there and (hidden is None or not hidden[there[0]]):
+                others.append(value)
+        others.sort(key=lambda value: self._value_distance(attribute, value, cell[attribute], hidden))
+        rng = numpy_generator(self._seed, "sources", *map(int, cell))
+        sources = [int(one) for value in others for one in rng.permutation(self._cells[_with(cell, attribute, value)])]
+        if len(others) > 1 and way.sources > 1:  # one of each value before a second one of any
+            first = [int(self._cells[_with(cell, attribute, value)][0]) for value in others]
+            sources = list(dict.fromkeys([*first, *sources]))
+        if not sources:
+            return []
+        if way.sources == 1:
+            return [[one] for one in sources[:n]]
+        turns = range(min(n, len(sources)) if len(sources) > way.sources else 1)
+        return [[*sources[turn:], *sources[:turn]][: way.sources] for turn in turns]
+
+    def _value_distance(self, attribute: int, one: int, other: int, hidden: NDArray[np.bool_] | None) -> float:
+        """Return how far pictures change between two values of an attribute, over up to 32 pairs."""
+        found = []
+        for cell in self._cells:
+            pair = self._cells.get(_with(cell, attribute, other)) if cell[attribute] == one else None
+            if pair and (hidden is None or not hidden[pair[0]]):
+                found.append(float(((self._pooled[self._cells[cell][0]] - self._pooled[pair[0]]) ** 2).sum()))
+            if len(found) == 32:
+                break
+        return float(np.mean(found)) if found else np.inf
+
+    def _draw(
+        self,
+        sources: Sequence[int],
+        attribute: int,
+        code: Sequence[int],
+        way: Way,
+        hidden: NDArray[np.bool_] | None = None,
+    ) -> Picture | None:
+        """Return the median of what several sources become with another value of an attribute."""
+        changed = [
+            self._change(
+                self._pictures[source].astype(np.float32) / 255, attribute, int(self._codes[source, attribute]),
+                code[attribute], way, hidden,
+            )
+            for source in sources
+        ]  # fmt: skip
+        found = [one for one in changed if one is not None]
+        return np.median(found, 0).astype(np.float32) if found else None
+
+    def _pairs(
+        self, picture: Picture, attribute: int, old: int, new: int, hidden: NDArray[np.bool_] | None
+    ) -> Iterator[tuple[int, int]]:
+        """Yield pairs that differ in an attribute alone, those first whose first one is most like ``picture``."""
+        candidates = np.flatnonzero(self._codes[:, attribute] == old)
+        distances = ((self._pooled[candidates] - _pool_floats(picture)) ** 2).sum(1)
+        for one in candidates[np.argsort(distances, kind="stable")]:
+            others = self._cells.get(_with(self._codes[one].tolist(), attribute, new))
+            if others and (hidden is None or not hidden[others[0]]):
+                near = ((self._pooled[others] - self._pooled[one]) ** 2).sum(1).argmin()
+                yield int(one), others[near]
+
+    def _change(
+        self, picture: Picture, attribute: int, old: int, new: int, way: Way, hidden: NDArray[np.bool_] | None = None
+    ) -> Picture | None:
+        """Return a picture with another value of an attribute; None if no pair shows how."""
+        pairs = [
+            pair for pair, _ in zip(self._pairs(picture, attribute, old, new, hidden), range(_PAIRS), strict=False)
+        ]
+        if not pairs:
+            return None
+        channels, height, width = picture.shape
+        before = [self._pictures[one].astype(np.float32) / 255 for one, _ in pairs]
+        after = [self._pictures[other].astype(np.float32) / 255 for _, other in pairs]
+        known = np.concatenate([_features(one, way.place) for one in before])
+        tree = KDTree(known, balanced_tree=False, compact_nodes=False)
+        distances, places = tree.query(_features(picture, way.place), way.matches, eps=0.5)
+        distances, places = (each.reshape(height * width, way.matches) for each in (distances, places))
+        nearest = distances[:, :1]
+        weights = np.exp(-(distances - nearest) / (0.02 + nearest))
+        weights *= np.exp(-((distances / _REACH) ** 2)) / weights.sum(1, keepdims=True)
+        change = (np.stack(after) - np.stack(before)).transpose(0, 2, 3, 1)
+        where, pixel = np.divmod(places, height * width)
+        rows, columns = np.divmod(pixel, width)
+        reach = way.votes
+        total = np.zeros((height + 2 * reach, width + 2 * reach, channels), np.float32)
+        count = np.zeros((height + 2 * reach, width + 2 * reach, 1), np.float32)
+        for down in range(-reach, reach + 1):
+            for right in range(-reach, reach + 1):
+                near = change[where, (rows + down).clip(0, height - 1), (columns + right).clip(0, width - 1)]
+                here = slice(reach + down, reach + down + height), slice(reach + right, reach + right + width)
+                total[here] += (weights[..., None] * near).sum(1).reshape(height, width, channels)
+                count[here] += 1
+        inside = slice(reach, reach + height), slice(reach, reach + width)
+        moved = (total[inside] / count[inside]).transpose(2, 0, 1)
+        return np.asarray((picture + moved).clip(0, 1), np.float32)
+
+
+def _with(cell: Sequence[int], attribute: int, value: int) -> tuple[int, ...]:
+    """Return a combination with another value of one attribute."""
+    return (*cell[:attribute], value, *cell[attribute + 1 :])
+
+
+def _features(picture: Picture, place: float) -> NDArray[np.float32]:
+    """Return what pixels are compared by, [H * W, F]: colour, mean colours around, and place."""
+    channels, height, width = picture.shape
+    sides = [(max(1, round(side * height / 64)) | 1, weight) for side, weight in _BLURS]
+    around = [weight * uniform_filter(picture, (0, side, side), mode="nearest") for side, weight in sides]
+    grid = place * np.mgrid[0:height, 0:width].astype(np.float32) / max(height, width)
+    return np.concatenate([picture, *around, grid]).reshape(-1, height * width).T.astype(np.float32)
+
+
+def _pool(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return _pool_floats(picture.astype(np.float32) / 255)
+
+
+def _pool_floats(picture: Picture) -> NDArray[np.float32]:
+    """Return mean colours of squares, flattened, so that no side is above 32."""
+    square = -(-max(picture.shape[1:]) // _POOLED)
+    channels, height, width = picture.shape
+    cut = picture[:, : height // square * square, : width // square * square]
+    return cut.reshape(channels, height // square, square, width // square, square).mean((2, 4)).reshape(-1)
