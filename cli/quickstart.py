@@ -357,7 +357,7 @@ def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
     own.check_options(asked.size, asked.steps, asked.minutes)
     seed, jobs = asked.seed, asked.jobs or 1
     survey = follow(validate(Folder, {"pictures": images, **asked.folder}).survey(seed, None))
-    for line in survey.left_out:
+    for line in survey.warnings:
         say(line)
     chosen = own.choose_sizes(survey.number, survey.side, asked.quick, asked.size)
     sizes = own.scale_sizes(chosen, survey, jobs, asked.steps, asked.minutes)

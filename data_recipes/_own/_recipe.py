@@ -108,9 +108,9 @@ class Survey:
         return int(np.median(self.pictures.sizes[self.rows].min(-1)))
 
     @property
-    def left_out(self) -> list[str]:
-        """The notes on what is not used, or taken as unknown."""
-        return [line for line in self.notes if line.startswith(("left out: ", "taken as unknown: "))]
+    def warnings(self) -> list[str]:
+        """The notes on what is not used, is taken as unknown, or can hardly be meant."""
+        return [line for line in self.notes if line.startswith(("left out: ", "taken as unknown: ", "warning: "))]
 
     @property
     def attributes(self) -> dict[str, list[str]]:

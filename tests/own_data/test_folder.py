@@ -335,6 +335,40 @@ def test_a_column_is_words_if_a_value_has_three_pictures(values: int, each: int,
     assert "--caption job takes them as captions" in sentences or values == 20
 
 
+def png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_pictures_that_can_hardly_be_meant_are_warned_of(tmp_path: Path) -> None:
+    """White icons on nothing, 12 bits in 16, and a crop of one part in two hundred; a look at each is one number."""
+    generator = np.random.default_rng(0)
+    white = np.full((24, 16, 16, 4), 255, np.uint8)
+    white[..., 3] = 255 * generator.integers(0, 2, (24, 16, 16))
+    dark = generator.integers(0, 4096, (24, 16, 16)).astype(np.uint16)
+    long = generator.integers(0, 256, (1, 16, 200, 3)).astype(np.uint8)
+    for name, pictures in (("icons", white), ("dark", dark), ("long", long)):
+        folder = write_folder(tmp_path / name, 24, table=False)
+        for number, pixels in enumerate(pictures):
+            (folder / f"{number:03d}.png").write_bytes(png(pixels))
+    icons, black, dark_ones, crops = (
+        [
+            line
+            for line in found(tmp_path / name, **told).splitlines()
+            if line.startswith(("warning", "  0 ", "  24 of"))
+        ]
+        for name, told in (("icons", {}), ("icons", {"background": "black"}), ("dark", {}), ("long", {}))
+    )
+    assert "warning: 24 of 24 pictures are of one colour, with nothing to learn" in icons[-1]
+    (line,) = black
+    assert line.startswith("  0 of one colour; the darkest number of all is 0, the brightest 2")
+    assert dark_ones[-1].startswith("warning: numbers of all pictures are ") and "of 0 to 255" in dark_ones[-1]
+    assert crops[0].endswith("; 96 % of their area is kept, at least 8 %")
+    assert crops[1:] == ["warning: pictures of which the crop keeps less than a tenth: 1; --fit pad keeps all"]
+    assert "warning" not in found(tmp_path / "long", fit="pad", size=32)
+
+
 def test_names_with_accents_are_found_however_they_are_spelled(tmp_path: Path, make: Make) -> None:
     folder, rows = write_folder(tmp_path / "p"), rows_of(30)
     (folder / "003.png").rename(folder / unicodedata.normalize("NFD", "café.png"))
