@@ -16,8 +16,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._commands import build_command, escape_markup, hide_switch_types
-from mmgen.cli._parameters import FieldOption, build_field_option
-from mmgen.commands import StageField
+from mmgen.cli._parameters import FieldOption, build_field_option, build_stage_options, stage_function
+from mmgen.commands import Stage, StageField
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.settings.kinds import Option, Range
 from mmgen.settings.registry import BUILT_IN, Registry, add_code, registry_of
@@ -103,28 +103,59 @@ class MemberCommands(TyperGroup):
         """Build the command of a member, with options for the member's settings."""
         noun = self.registry.noun
         options = build_options(self.registry.get(name), name, _option_names(self.params))
-        own_parameters = [option.parameter for option in options]
         shared = [one for one in _signature_parameters(self._function) if one.name != noun]
 
         @functools.wraps(self._function)
         def run(member: str, **values: Any) -> None:
-            typed = {option.name: values.pop(option.parameter.name) for option in options}
-            settings = {
-                option.name: (option.field, option.read(typed[option.name]))
-                for option in options
-                if typed[option.name] is not None and typed[option.name] is not False
-            }
-            _check_single_switch(settings)
-            self._function(member, member_settings=settings, **values)
+            self._function(member, **values)
 
         argument = Annotated[str, typer.Argument(metavar=name, show_default=False, hidden=True)]
         first = inspect.Parameter("member", inspect.Parameter.KEYWORD_ONLY, annotation=argument)
-        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (first, *own_parameters, *shared)]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        command = build_command(str(self.name), run)
+        command = build_command(str(self.name), add_options(run, options, [first], shared))
         command.help = f"{self.help}\n\n{self.registry.describe(name)}."
         return escape_markup(command)
+
+
+def add_options(
+    function: Callable[..., None],
+    options: Sequence[FieldOption],
+    before: Sequence[inspect.Parameter],
+    after: Sequence[inspect.Parameter] = (),
+) -> Callable[..., None]:
+    """Return a function with an option for each setting of a class between its own parameters.
+
+    It calls ``function`` with ``member_settings``, a dictionary from each typed option to field and value.
+    """
+
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        typed = [(option, values.pop(option.parameter.name)) for option in options]
+        settings = {
+            option.name: (option.field, option.read(value))
+            for option, value in typed
+            if value is not None and value is not False
+        }
+        _check_single_switch(settings)
+        function(member_settings=settings, **values)
+
+    listed = (*before, *(option.parameter for option in options), *after)
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in listed]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def stage_with_settings(
+    stage: type[Stage[Any]], print_stage: Callable[..., None], schema: Any, panel: str
+) -> Callable[..., None]:
+    """Return the function of a stage's command with an option for each setting of a class that it has none for.
+
+    Arguments of the class are left out: the stage names what they stand for.
+    """
+    function = stage_function(stage, print_stage)
+    reserved = {one.name for one in build_stage_options(stage)}
+    options = [one for one in build_options(schema, panel, frozenset(reserved)) if one.name.startswith("--")]
+    return add_options(function, options, _signature_parameters(function))
 
 
 def all_parameters(command: Any) -> list[Any]:

@@ -3,10 +3,11 @@
 import math
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
@@ -204,11 +205,19 @@ def scale_sizes(
     return sizes if steps is None else sizes.with_steps(steps)
 
 
-def larger_command(images: Path, survey: "Survey", sizes: Sizes) -> str:
+def _typed_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of make-data folder as its options are typed in another folder."""
+    joined = {name: ",".join(one) if isinstance(one, list | tuple) else one for name, one in settings.items()}
+    return {name: str(one.absolute()) if isinstance(one, Path) else one for name, one in joined.items()}
+
+
+def larger_command(images: Path, survey: "Survey", sizes: Sizes, settings: Mapping[str, Any]) -> str:
     """Return the command that keeps detail of pictures which this plan shrinks; "" if it shrinks little."""
     if not _loses_detail(survey, sizes):
         return ""
-    return shlex.join(["mmgen", "quickstart", "--images", str(images), "--size", str(max(_STEP_SECONDS))])
+    options = {"images": images, "size": max(_STEP_SECONDS), **_typed_settings(settings)}
+    words = [[f"--{name.replace('_', '-')}", *([] if one is True else [str(one)])] for name, one in options.items()]
+    return shlex.join(["mmgen", "quickstart", *(word for option in words for word in option)])
 
 
 def _loses_detail(survey: "Survey", sizes: Sizes) -> bool:
@@ -260,9 +269,6 @@ def _most_frequent_rows(rows: list[list[int]]) -> list[tuple[int, ...]]:
     return sorted(counts, key=lambda row: (-counts[row], row))[:_DESCRIPTIONS]
 
 
-_POSSIBLE_TABLE = "may be the table"  # the wording of notes on files beside the pictures
-
-
 def given_counts(codes: "NDArray[np.uint8]") -> list[int]:
     """Return the numbers of words that scores are measured with: all that test pictures have, two and one.
 
@@ -281,12 +287,9 @@ def given_counts(codes: "NDArray[np.uint8]") -> list[int]:
 def _check_descriptions(images: Path, survey: "Survey") -> None:
     """Refuse pictures with too few descriptions for one of the commands."""
     if not survey.attributes and survey.captions is None:
-        hint = next(
-            (f" ({line.partition(': --metadata')[0].strip()})" for line in survey.notes if _POSSIBLE_TABLE in line), ""
-        )
         raise UsageError(
-            f"--images got {images}, which describes no picture: it has neither class folders nor a table; "
-            f"add a metadata.csv with a column file_name and others{hint} (docs/own-data.md)"
+            f"--images got {images}, which describes no picture: it has neither class folders nor a table with a "
+            "column of words; add a metadata.csv with a column file_name and others (docs/own-data.md)"
         )
     if survey.codes is None:
         return
@@ -300,9 +303,16 @@ def _check_descriptions(images: Path, survey: "Survey") -> None:
 
 
 def plan_stages(
-    images: Path, survey: "Survey", sizes: Sizes, seed: int, *, drop_unreadable: bool = False
+    images: Path, survey: "Survey", sizes: Sizes, seed: int, settings: Mapping[str, Any] = MappingProxyType({})
 ) -> "tuple[Stage, ...]":
     """Return the stages of a quickstart on own pictures, in order (mmgen/experiments/_own_pictures.toml).
+
+    Args:
+        images: Folder or zip of the pictures.
+        survey: What was found there.
+        sizes: Sizes by number and size of the pictures, or those asked for.
+        seed: Seed of all stages.
+        settings: Settings of make-data folder that were asked for.
 
     Raises:
         UsageError: The pictures have too few descriptions.
@@ -323,7 +333,7 @@ def plan_stages(
         "guidance": _GUIDANCE["attributes" if survey.attributes else "captions"],
         "seed": seed,
         "other_seed": seed ^ 1,
-        "make-data": {"drop_unreadable": True} if drop_unreadable else {},
+        "make-data": _typed_settings(settings),
     }
     stages = packaged_stages("own_pictures", "attributes" if survey.attributes else "captions", names)
     return tuple(stage for stage in stages if names["gaps"] or stage.makes != GAPS)

@@ -114,8 +114,9 @@ def _run_and_print_path(stage: Stage[Any]) -> None:
 
 
 def build_stage_options(stage: type[Stage[Any]]) -> list[FieldOption]:
-    """Build an option or argument for each field of a stage, except ``progress``."""
-    return [build_field_option(field) for field in fields_of(stage) if field.name != "progress"]
+    """Build an option or argument for each field of a stage, except ``progress`` and settings that are not typed."""
+    fields = [one for one in fields_of(stage) if one.name != stage.member_settings or one.is_assignments]
+    return [build_field_option(field) for field in fields if field.name != "progress"]
 
 
 def build_field_option(field: StageField, panel: str | None = None) -> FieldOption:

@@ -5,18 +5,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mmgen.cli._console import follow, print_result, print_table, say
 from mmgen.cli._measure import print_warnings
-from mmgen.cli._parameters import stage_function
+from mmgen.cli._members import stage_with_settings
 from mmgen.cli._stages import create_output_folder
 from mmgen.commands import Stage
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError, format_unknown_name
 from mmgen.core.processes import MOST
+from mmgen.data_recipes.folder import Folder
 from mmgen.results.naming import CONDITIONAL
 from mmgen.results.number import Number
 from mmgen.results.score import Score, classifier_names, read_scores as scores_in
+from mmgen.settings.config import validate
 from mmgen.settings.kinds import MOST_MINUTES, MOST_STEPS, Option, Range, Seed
 
 if TYPE_CHECKING:
@@ -258,16 +260,16 @@ class Quickstart(Stage[None]):
 
     What leads to pictures has all cores; commands that do not wait for each other then run side by side. The same
     command again goes on where it was interrupted.
-    With --images it says first what it found, what it will do and how long that takes.
+    With --images it says first what it found, what it left out, what it will do and how long that takes.
     """
+
+    member_settings: ClassVar[str] = "folder"
 
     data: Annotated[str | None, Option(metavar="NAME", default="shapes", words=tuple(_DATA))] = None
     """shapes in colours, which mmgen draws, or digits, handwritten, which scikit-learn carries."""
     images: Annotated[Path | None, Option(metavar="DIR")] = None
     """Your own pictures instead: a folder or zip, as make-data folder takes it, with settings by their number and
     size."""
-    drop_unreadable: bool = False
-    """With --images: leave out pictures that cannot be read, instead of refusing to begin."""
     size: Annotated[int | None, Option(metavar="PIXELS", default="by number and size of pictures")] = None
     """With --images: height and width of pictures, 32 or 64."""
     steps: Annotated[int | None, Range(1, MOST_STEPS), Option(metavar="N", default="by number")] = None
@@ -288,6 +290,8 @@ class Quickstart(Stage[None]):
     """Print each command and all that it says."""
     dry_run: bool = False
     """Print the plan and the commands as a shell script, and do nothing."""
+    folder: Mapping[str, Any] = field(default_factory=dict)
+    """With --images: settings of make-data folder, each an option."""
 
 
 def _quickstart(stage: Quickstart) -> None:
@@ -301,17 +305,17 @@ def _quickstart(stage: Quickstart) -> None:
     if stage.images is not None:
         _run_on_own_pictures(stage, stage.images)
         return
-    for name in ("size", "steps", "minutes", "drop_unreadable"):
-        if getattr(stage, name) not in (None, False):
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} is for your own pictures; name them with --images DIR, or leave it out")
+    asked = [name for name in ("size", "steps", "minutes") if getattr(stage, name) is not None]
+    for name in (*asked, *stage.folder):
+        option = f"--{name.replace('_', '-')}"
+        raise UsageError(f"{option} is for your own pictures; name them with --images DIR, or leave it out")
     data = stage.data or "shapes"
     if data not in _DATA:
         raise UsageError(format_unknown_name("quickstart", data, [*_DATA]))
     _run_on_packaged_data(stage, data)
 
 
-quickstart_command = stage_function(Quickstart, _quickstart)
+quickstart_command = stage_with_settings(Quickstart, _quickstart, Folder, "With --images, as in make-data folder")
 
 
 def _run_on_packaged_data(asked: Quickstart, data: str) -> None:
@@ -348,15 +352,16 @@ def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
     """Run the quickstart on the user's own pictures."""
     from mmgen.cli import _own_pictures as own
     from mmgen.cli._runs import run_stages
-    from mmgen.data_recipes.folder import Folder
     from mmgen.results.score import tabulate_scores
 
     own.check_options(asked.size, asked.steps, asked.minutes)
-    seed, jobs, drop = asked.seed, asked.jobs or 1, asked.drop_unreadable
-    survey = follow(Folder(pictures=images, drop_unreadable=drop).survey(seed, None))
+    seed, jobs = asked.seed, asked.jobs or 1
+    survey = follow(validate(Folder, {"pictures": images, **asked.folder}).survey(seed, None))
+    for line in survey.warnings:
+        say(line)
     chosen = own.choose_sizes(survey.number, survey.side, asked.quick, asked.size)
     sizes = own.scale_sizes(chosen, survey, jobs, asked.steps, asked.minutes)
-    plan = own.plan_stages(images, survey, sizes, seed, drop_unreadable=drop)
+    plan = own.plan_stages(images, survey, sizes, seed, asked.folder)
     folder = asked.output or Path(f"{images.absolute().stem}-quickstart{'-quick' if asked.quick else ''}")
     if folder.absolute().resolve().is_relative_to(images.resolve()):
         raise UsageError(f"{folder} lies in {images}, where drawn pictures would mix with yours; use another --output")
@@ -376,7 +381,7 @@ def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
         say(f"{sentence}; drawn: {folder / own.GAPS}.\n")
     if survey.attributes:
         print_table(_TITLE, *final_table(scores, choose_columns(scores)))
-        _say_next_steps(plan, folder, scores, own.larger_command(images, survey, sizes))
+        _say_next_steps(plan, folder, scores, own.larger_command(images, survey, sizes, asked.folder))
     else:
         score_table = tabulate_scores(scores, "Scores")
         print_table(score_table.title, score_table.columns, score_table.rows)

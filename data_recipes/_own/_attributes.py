@@ -16,8 +16,9 @@ from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._files import list_examples, shell_quoted
 from mmgen.data_recipes._own._tables import Cell, Columns
 
-FEW = 20
-"""A column with more different values becomes an attribute only if it is named."""
+_MANY = 20  # different numbers or sentences, of which more are measures or captions
+_LEAST = 3
+"""Pictures that a value has on average, where a column becomes an attribute without being named: ids have one each."""
 
 _NOT_IN_NAMES = re.compile(r"[\s,;='\"\\]+")  # what a description in words could not have
 _LONGEST = 100  # letters of a value
@@ -127,13 +128,18 @@ def build_attributes(
             problem = f"it is always '{next(iter(counts))}'"
         elif selected is None and (twin := said.setdefault(tuple(cells), name)) != name:
             problem = f"it says the same as '{twin}' of every picture"
-        elif len(counts) > FEW and all(_parse_number(value) is not None for value in counts):
+        elif len(counts) > _MANY and all(_parse_number(value) is not None for value in counts):
             too_many.append(name)
             continue
-        elif len(counts) > FEW and selected is None:
-            problem = f"it has {len(counts):,} different values; " + (
-                _caption_advice(name, counts) or f"up to {UNKNOWN} become an attribute if --attributes names it"
+        elif selected is None and len(counts) > _MANY and (sentences := _caption_advice(name, counts)):
+            problem = f"it has {len(counts):,} different values; {sentences}"
+        elif selected is None and counts.total() < _LEAST * len(counts):
+            problem = (
+                f"it has {len(counts):,} different values in {counts.total():,} pictures, expected at least {_LEAST} "
+                f"pictures a value; up to {UNKNOWN} values become an attribute if --attributes names it"
             )
+        elif selected is None and len(counts) > UNKNOWN:
+            problem = f"it has {len(counts):,} different values, expected at most {UNKNOWN}; make it coarser"
         else:
             _add_values(attributes, name, cells, counts)
             continue
@@ -143,9 +149,9 @@ def build_attributes(
     if too_many:
         one = len(too_many) == 1
         raise DataError(
-            f"the column{'' if one else 's'} {list_examples(too_many)} hold{'s' if one else ''} more than {FEW} "
+            f"the column{'' if one else 's'} {list_examples(too_many)} hold{'s' if one else ''} more than {_MANY} "
             f"different numbers; make bins of them, --bins '{too_many[0]}=5', or {advice} "
-            f"{shell_quoted(','.join(too_many[:FEW]))}"
+            f"{shell_quoted(','.join(too_many[:_MANY]))}"
         )
     repeated = [name for name, count in name_counts.items() if count > 1 and name in attributes.values]
     if repeated:

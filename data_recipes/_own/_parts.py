@@ -14,7 +14,7 @@ CLASSES = "--folders-are-classes"
 """The option for folders as classes."""
 
 _VAL, _TEST = 0.05, 0.1
-_MOST_WORDS = 20  # different words of a column that may become an attribute
+_MOST_WORDS = 20  # different words of a column that may be parts
 _MOST_NAMED = 5
 
 Folders = list[tuple[str, ...]]

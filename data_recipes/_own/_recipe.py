@@ -108,6 +108,11 @@ class Survey:
         return int(np.median(self.pictures.sizes[self.rows].min(-1)))
 
     @property
+    def warnings(self) -> list[str]:
+        """The notes on what is not used, is taken as unknown, or can hardly be meant."""
+        return [line for line in self.notes if line.startswith(("left out: ", "taken as unknown: ", "warning: "))]
+
+    @property
     def attributes(self) -> dict[str, list[str]]:
         """Names of values by attribute."""
         return self.labels.values
@@ -122,7 +127,8 @@ class OwnRecipe(Recipe):
     """Base of recipes for datasets of the user's own pictures, with tables about them."""
 
     attributes: tuple[str, ...] | None = None
-    """Columns that become attributes; by default all with 2 to 20 different values."""
+    """Columns that become attributes; by default all with 2 to 255 different values, with three pictures a value
+    on average."""
 
     caption: str | None = None
     """Column of captions in free text; by default one named text or caption, or those named caption_0 and so on."""

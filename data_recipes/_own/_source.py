@@ -29,6 +29,7 @@ _AT_ONCE_BYTES = 2**25
 _CHUNK = 128  # examples that a worker gets at a time
 _CHUNK_PIXELS = 2**25  # numbers of their pictures at most
 
+_LEAST_SHARE, _LEAST_LEVELS = 0.1, 64  # of pictures and of a picture's area; between darkest and brightest
 _TRAITS = {
     "turned": "turned upright as their Exif says",
     "see-through": "see-through in parts, over the background",
@@ -160,6 +161,8 @@ class Inspection:
         sizes: Width and height, int32 [N, I, 2]; 0 where unreadable.
         traits: Number of pictures with each trait.
         unreadable: Reason why an example's pictures cannot be read, by row.
+        plain: Number of examples whose first picture is of one colour.
+        levels: Darkest and brightest number in all pictures.
     """
 
     pixels: NDArray[np.uint8]
@@ -167,6 +170,8 @@ class Inspection:
     sizes: NDArray[np.int32]
     traits: Counter[str] = field(default_factory=Counter)
     unreadable: dict[int, str] = field(default_factory=dict)
+    plain: int = 0
+    levels: tuple[int, int] = (255, 0)
 
     def notes(self, fitting: Fitting) -> list[str]:
         """Return sentences on the sizes and traits of the pictures."""
@@ -189,6 +194,21 @@ class Inspection:
         lines += [f"  {self.traits[name]:,} are {words}" for name, words in _TRAITS.items() if self.traits[name]]
         if self.traits["grey"] == len(known) and not fitting.grey:
             lines.append("  all of them are grey; --grey keeps one channel instead of three")
+        dark, bright = self.levels
+        kept = known.min(1) / known.max(1) if fitting.fit == "crop" else np.ones(1)
+        area = f"; {100 * kept.mean():.0f} % of their area is kept, at least {100 * kept.min():.2g} %"
+        levels = f"{self.plain:,} of one colour; the darkest number of all is {dark}, the brightest {bright}"
+        lines.append(f"  {levels}{area if kept.min() < 1 else ''}")
+        if self.plain >= _LEAST_SHARE * len(self.sizes):
+            lines.append(
+                f"warning: {self.plain:,} of {len(self.sizes):,} pictures are of one colour, with nothing to learn; "
+                "of see-through ones another --background may show more"
+            )
+        elif bright - dark < _LEAST_LEVELS:
+            lines.append(f"warning: numbers of all pictures are {dark} to {bright}, of 0 to 255; stretch them before")
+        if kept.min() < _LEAST_SHARE:
+            few = (kept < _LEAST_SHARE).sum()
+            lines.append(f"warning: pictures of which the crop keeps less than a tenth: {few:,}; --fit pad keeps all")
         return lines
 
 
@@ -211,6 +231,9 @@ def inspect_pictures(source: Source, fitting: Fitting, workers: Workers) -> Gene
                 found.pixels[row, place] = picture.pixels
                 found.sizes[row, place] = picture.size
                 found.traits.update(picture.traits)
+                found.plain += place == 0 and bool((picture.pixels == picture.pixels[:, :1, :1]).all())
+                dark, bright = found.levels
+                found.levels = min(dark, int(picture.pixels.min())), max(bright, int(picture.pixels.max()))
         done += len(fitted)
         yield Progress(done)
     return found

@@ -300,10 +300,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         start_pictures = read_start_pictures(loaded, start, _EXAMPLES, self.seed, list(self.rows))
         if start_pictures.notice:
             self.watch.say(start_pictures.notice)
-        # The main picture may be encoded with unknown words, by models that infer nothing from it alone.
-        pixels: Any = {name: start_pictures.pictures[name] for name in start.sources}
-        if loaded.observation is not None and start.sources == (loaded.observation.name,):
-            pixels = start_pictures.pictures[loaded.observation.name]
+        pixels = {name: start_pictures.pictures[name] for name in start.sources}
         if loaded.text is not None and loaded.text.name in loaded.model.generates:
             texts = texts_of_images(loaded, pixels, seed=self.seed)
             return [

@@ -1,6 +1,6 @@
 """Encoding of examples (pictures of one or more modalities, descriptions) to posteriors over z, and back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +9,6 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError, format_unknown_name
-from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import torch_generator
 from mmgen.descriptions import Vocabulary, format_caption
 from mmgen.generation.decode import decode_means, resolve_targets
@@ -55,19 +54,32 @@ def encode_pictures(
     for name, value, info in (("attributes", attributes, loaded.attributes), ("text", text, loaded.text)):
         if value is not None and info is None:
             raise UsageError(f"{name} got {format_value(value)}, but {loaded.path} has no {name}; leave {name} out")
-    if loaded.attributes is not None:
-        codes = np.full((size, len(loaded.attributes.names)), UNKNOWN, np.uint8)
-        if attributes is not None:
-            codes = validate_codes("attributes", attributes, loaded.attributes, size)
+    if loaded.attributes is not None and attributes is not None:
+        codes = validate_codes("attributes", attributes, loaded.attributes, size)
         values[loaded.attributes.name] = torch.from_numpy(codes)
     if loaded.text is not None and text is not None:
         values[loaded.text.name] = torch.from_numpy(validate_words("text", text, loaded.text, size))
-    described = attributes is not None or text is not None
-    sources = loaded.encoder_inputs if described else (main,)
-    if not loaded.model.has_posterior(sources):
-        sources = loaded.encoder_inputs
+    sources = _sources_among(loaded, values)
     batch = make_batch(loaded.settings.data.modalities, values).to(loaded.device)
     return posterior_of(loaded.model, batch, sources)
+
+
+def _sources_among(loaded: "TrainedModel", given: Collection[str]) -> tuple[str, ...]:
+    """Return the modalities to infer z from: those given, of the ones that the encoder read in training.
+
+    Raises:
+        UsageError: The encoder learned to read more of them together; nothing stands for what it has always seen.
+    """
+    sources = tuple(given) if len(given) == 1 else tuple(name for name in loaded.encoder_inputs if name in given)
+    if sources and loaded.model.has_posterior(sources):
+        return sources
+    missing = [name for name in loaded.encoder_inputs if name not in given]
+    words = {each.name: role for role, each in (("attributes", loaded.attributes), ("text", loaded.text)) if each}
+    read = ", ".join(f'{words[name]}=data.read_{words[name]}("{name}", rows)' for name in missing if name in words)
+    raise UsageError(
+        f"{loaded.path} infers z from {' and '.join(loaded.encoder_inputs)} together, got {' and '.join(given)}; "
+        f"give {read or ' and '.join(missing)} too"
+    )
 
 
 def decode_latents(
@@ -189,6 +201,17 @@ _TEXTS = 64
 """Images described at a time."""
 
 
+def _check_can_read(loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray]) -> None:
+    """Refuse to read words off the main picture by a model that is told them with the picture."""
+    main = loaded.observation
+    alone = main is not None and (not isinstance(images, Mapping) or list(images) == [main.name])
+    if alone and main is not None and not loaded.model.has_posterior((main.name,)):
+        raise UsageError(
+            f"{loaded.path} infers z only from {' and '.join(loaded.encoder_inputs)} together, so it cannot describe "
+            "images; use a judge, or a model of q(z|x), such as one trained with --set 'objective.given=[\"image\"]'"
+        )
+
+
 def attribute_probabilities(
     loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
 ) -> np.ndarray:
@@ -212,6 +235,7 @@ def attribute_probabilities(
             f"{loaded.path} generates no attributes, so it cannot predict those of images; "
             "use a joint model (elbo, telbo, jmvae, bivcca) or a judge"
         )
+    _check_can_read(loaded, images)
     return (
         torch.cat([*iterate_attribute_probabilities(loaded, info.name, encode_pictures(loaded, images), draws, seed)])
         .float()
@@ -284,11 +308,7 @@ def texts_of_images(
         raise UsageError(
             f"{loaded.path} generates no text, so it cannot describe images; use a model of images and text"
         )
-    if not isinstance(images, Mapping) and not loaded.model.has_posterior((main.name,)):
-        raise UsageError(
-            f"{loaded.path} infers z only from images and texts together, so it cannot describe images; "
-            "use a model of q(z|x), such as one trained with --set 'objective.given=[\"image\"]'"
-        )
+    _check_can_read(loaded, images)
     generator = torch_generator(seed, "captions of images", device=str(loaded.device))
     posterior, texts = encode_pictures(loaded, images), []
     mean = posterior.mean

@@ -309,11 +309,12 @@ class TrainedModel(ModelData):
             images: Images [B, C, H, W] of the main modality, in [0, 1] or uint8 as in a dataset, only 0 and 1 for a
                 model of black and white, or Pillow images of the model's size. A mapping from names of modalities to
                 images of the same examples selects the posterior of exactly these modalities.
-            attributes: Attribute codes uint8 [B, A], 255 for unknown; by default all unknown.
-            text: Word codes [B, T], V for "no word".
+            attributes: Attribute codes uint8 [B, A], 255 for unknown; needed by a model that encodes pictures with
+                their attributes.
+            text: Word codes [B, T], V for "no word"; likewise.
 
         Raises:
-            UsageError: The images do not fit the modality, or the model has no such posterior.
+            UsageError: The images do not fit the modality, or the model encodes pictures with words, which are missing.
 
         Example:
             >>> import mmgen

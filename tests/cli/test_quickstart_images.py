@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -238,9 +239,65 @@ def test_pictures_that_cannot_be_read_are_left_out_when_told(tmp_path: Path) -> 
     recipe = Folder(pictures=pictures, drop_unreadable=True)
     found = recipe.survey(0, 1).run()
     sizes = own.choose_sizes(found.number, found.side, quick=True)
-    dropping, refusing = (own.plan_stages(pictures, found, sizes, 0, drop_unreadable=drop) for drop in (True, False))
+    dropping, refusing = (own.plan_stages(pictures, found, sizes, 0, told) for told in ({"drop_unreadable": True}, {}))
     assert found.number == 39 and dropping[1:] == refusing[1:]
     assert [word for word in dropping[0].arguments if word not in refusing[0].arguments] == ["--drop-unreadable"]
+
+
+def test_options_of_make_data_folder_reach_survey_and_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them, but for those that the quickstart has itself; a path is found from the folder of the run too."""
+    pictures = folder_with(tmp_path, "colour", "size", "text")
+    (pictures / "metadata.csv").rename(tmp_path / "other.csv")
+    monkeypatch.chdir(tmp_path)
+    typed = [
+        "--attributes",
+        "colour,size",
+        "--metadata",
+        "other.csv",
+        "--unknown",
+        "red,blue",
+        "--fit",
+        "pad",
+        "--grey",
+    ]
+    with pytest.raises(SystemExit) as left:
+        main(["quickstart", "--images", str(pictures), "--quick", "--dry-run", *typed])
+    told = capsys.readouterr()
+    assert left.value.code == 0, told.err
+    assert "taken as unknown: " in told.err and "with attributes colour, size" in " ".join(told.err.split())
+    expected = [str(tmp_path / "other.csv") if word == "other.csv" else word for word in typed]
+    made = shlex.split(next(line for line in told.out.splitlines() if line.startswith("mmgen make-data")))
+    assert {*expected} < {*made} and made[made.index("--attributes") + 1] == "colour,size"
+    options = [one.opts[0] for one in load_command("quickstart").params]
+    assert {f"--{name.replace('_', '-')}" for name in Folder.model_fields} - {"--pictures"} < {*options}
+    assert len({*options}) == len(options)
+    larger = own.larger_command(
+        pictures, with_side(survey_of(pictures), 64), own.Sizes(32, 8, 9), {"grey": True, "ignore": ("a",)}
+    )
+    assert larger.endswith("my pictures' --size 64 --grey --ignore a")
+    with pytest.raises(SystemExit):
+        main(["quickstart", "--grey"])
+    assert "--grey is for your own pictures; name them with --images DIR" in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pictures = folder_with(tmp_path, "colour")
+    rows = [
+        {"file_name": row["file_name"], "colour": row["colour"], "who": f"p{n}"} for n, row in enumerate(rows_of(40))
+    ]
+    write_csv(pictures / "metadata.csv", rows[:-1])
+    for command in (
+        ["quickstart", "--images", "{}", "--quick", "--dry-run"],
+        ["make-data", "folder", "{}", "--dry-run"],
+    ):
+        with pytest.raises(SystemExit):
+            main([word.format(pictures) for word in command])
+        told = capsys.readouterr()
+        said = " ".join((told.out + told.err).split())
+        assert "left out: column 'who': it has 39 different values in 39 pictures, expected at least 3" in said
+        assert "left out: 1 picture that no table names: '039.png'" in said
 
 
 @pytest.mark.parametrize("files", [(), ("metadata.csv",)])

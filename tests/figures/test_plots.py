@@ -293,7 +293,7 @@ def test_images_in_words(toy: Path) -> None:
     texts = texts_of_images(load(toy / "marginal.safetensors"), images, draws=4)
     assert [len(each) for each in texts] == [5, 5]
     assert all(set(text.split()) <= set(VOCABULARY) for each in texts for text in each)
-    with pytest.raises(UsageError, match="infers z only from images and texts together"):
+    with pytest.raises(UsageError, match="infers z only from image and text together"):
         texts_of_images(load(toy / "joint.safetensors"), images)
     assert read_header(toy / "joint.safetensors").kind == "model"
 

@@ -16,6 +16,7 @@ from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import Fitting, fit_picture
 from mmgen.data_recipes._own import _source
+from mmgen.data_recipes._own._attributes import build_attributes
 from mmgen.data_recipes._own._parts import draw_parts, group_by_labels
 from mmgen.data_recipes.folder import Folder
 from mmgen.settings.config import validate
@@ -302,7 +303,8 @@ def test_everything_that_is_left_out_is_said(tmp_path: Path) -> None:
         "attribute hair_colour (column 'hair colour'): dark 15, fair 15",
         "left out: column 'always': it is always 'x'",
         "left out: column 'never': nothing is said in it",
-        "left out: column 'note': it has 30 different values; up to 255 become an attribute if --attributes names it",
+        "left out: column 'note': it has 30 different values in 30 pictures, expected at least 3 pictures a value; "
+        "up to 255 values become an attribute if --attributes names it",
         "left out: 2 pictures that no table names: '030.png', '031.png'",
         "left out: files that are no pictures of PNG, JPEG, WEBP, GIF, BMP, PPM: 1 .tiff",
         "left out: 1 hidden",
@@ -311,6 +313,60 @@ def test_everything_that_is_left_out_is_said(tmp_path: Path) -> None:
         "split 'iid' (85/5/10 % at random): train ",
     ):
         assert line in said, said
+
+
+@pytest.mark.parametrize(
+    ("values", "each", "says"),
+    [
+        (20, 3, "attribute job: job00 3, job01 3"),
+        (21, 3, "attribute job: job00 3, job01 3"),
+        (255, 3, "and 235 more"),
+        (256, 3, "left out: column 'job': it has 256 different values, expected at most 255; make it coarser"),
+        (21, 2, "it has 21 different values in 42 pictures, expected at least 3 pictures a value"),
+        (20, 1, "it has 20 different values in 20 pictures, expected at least 3 pictures a value"),
+    ],
+)
+def test_a_column_is_words_if_a_value_has_three_pictures(values: int, each: int, says: str) -> None:
+    """On average, of pictures of which it is known; ids are no words, nor are sentences, which are captions."""
+    cells = [f"job{n % values:02d}" for n in range(values * each)]
+    made = build_attributes({"job": [*cells, None]}, None, {}, "leave out with --ignore")
+    assert any(says in line for line in made.notes) and bool(made.values) == (each == 3 and values < 256)
+    (sentences,) = build_attributes({"job": [f"one {cell} and more" for cell in cells]}, None, {}, "").notes[-1:]
+    assert "--caption job takes them as captions" in sentences or values == 20
+
+
+def png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_pictures_that_can_hardly_be_meant_are_warned_of(tmp_path: Path) -> None:
+    """White icons on nothing, 12 bits in 16, and a crop of one part in two hundred; a look at each is one number."""
+    generator = np.random.default_rng(0)
+    white = np.full((24, 16, 16, 4), 255, np.uint8)
+    white[..., 3] = 255 * generator.integers(0, 2, (24, 16, 16))
+    dark = generator.integers(0, 4096, (24, 16, 16)).astype(np.uint16)
+    long = generator.integers(0, 256, (1, 16, 200, 3)).astype(np.uint8)
+    for name, pictures in (("icons", white), ("dark", dark), ("long", long)):
+        folder = write_folder(tmp_path / name, 24, table=False)
+        for number, pixels in enumerate(pictures):
+            (folder / f"{number:03d}.png").write_bytes(png(pixels))
+    icons, black, dark_ones, crops = (
+        [
+            line
+            for line in found(tmp_path / name, **told).splitlines()
+            if line.startswith(("warning", "  0 ", "  24 of"))
+        ]
+        for name, told in (("icons", {}), ("icons", {"background": "black"}), ("dark", {}), ("long", {}))
+    )
+    assert "warning: 24 of 24 pictures are of one colour, with nothing to learn" in icons[-1]
+    (line,) = black
+    assert line.startswith("  0 of one colour; the darkest number of all is 0, the brightest 2")
+    assert dark_ones[-1].startswith("warning: numbers of all pictures are ") and "of 0 to 255" in dark_ones[-1]
+    assert crops[0].endswith("; 96 % of their area is kept, at least 8 %")
+    assert crops[1:] == ["warning: pictures of which the crop keeps less than a tenth: 1; --fit pad keeps all"]
+    assert "warning" not in found(tmp_path / "long", fit="pad", size=32)
 
 
 def test_names_with_accents_are_found_however_they_are_spelled(tmp_path: Path, make: Make) -> None:

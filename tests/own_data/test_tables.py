@@ -99,7 +99,7 @@ def test_words_for_unknown(tmp_path: Path) -> None:
     assert made.attributes == {"colour": ["blue", "red"]}
     assert values(made) == [""] * len(words) + COLOURS[len(words) :]
     assert any("taken as unknown: " in line and "'NA' 1" in line and "--unknown" in line for line in made.notes)
-    made = contents(tmp_path, {"metadata.csv": text}, unknown=("NA", "red"))
+    made = contents(tmp_path, {"metadata.csv": text}, unknown=("NA", "red"), attributes=("colour",))
     assert {"None", "null"} < {*made.attributes["colour"]} and "red" not in made.attributes["colour"]
 
 
