@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 GAPS = "gaps.png"
 """Picture of combinations of words that no picture has."""
+FILLED = "own-filled.h5"
+"""Data with pictures in the gaps of their words."""
 COMMAND_FILE = "commands.sh"
 """Script in the folder of the run."""
 _GUIDANCE = {"attributes": "cfg:1.5", "captions": "3"}
@@ -36,10 +38,10 @@ _LARGE = 48  # pixels from which pictures justify the larger size
 _TWO_CORES = 1.5  # how much faster two cores make a step of the model
 _STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the plain one or of the judge on one of two idle cores
 _SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # a step of the second judge
-_MODEL_SECONDS = {32: 0.033, 64: 0.083}  # a step of the model, whose optimiser takes longer
+_MODEL_SECONDS = {32: 0.07, 64: 0.195}  # a step of the model, which is wider
 _FIRST_SECONDS, _OTHER_SECONDS = 40, {32: 120, 64: 150}  # what else leads to the first picture; all but training
 _FEWEST_STEPS, _MOST_STEPS = 200, 100_000  # of a judge, and of a model that the clock ends
-_RIVAL, _JUDGE, _SECOND_JUDGE = 1 / 3, 1 / 6, 1 / 4  # of the model's time; of its steps too for the rival
+_RIVAL, _JUDGE, _SECOND_JUDGE = 1 / 3, 1 / 6, 1 / 4  # of the model's time
 _LEAST_SECONDS = 30  # of the model's training, where the clock ends it
 
 
@@ -79,8 +81,8 @@ class Sizes:
 
     @property
     def plain_steps(self) -> int:
-        """Steps of the plain conditional VAE that the model is compared with."""
-        return self.model_steps if self.clock else math.ceil(self.model_steps * _RIVAL)
+        """Steps of the plain conditional VAE that the model is compared with, each a third of the model's."""
+        return self.model_steps
 
     @property
     def limits(self) -> dict[str, float | list[float]]:
@@ -163,7 +165,7 @@ def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: in
     pixels = size or (64 if picture_side >= _LARGE else 32)
     if quick:
         return Sizes(pixels, 12, 40, judge_steps=30, second_judge_steps=20, fit_steps=30, draws=2, pictures=1)
-    steps = min(4000 + pictures // 4, 7500 if pixels == 32 else 6000)
+    steps = min(1700 + pictures // 10, 3200 if pixels == 32 else 2600)
     return Sizes(pixels, _LATENT_SIZE, steps)
 
 
@@ -172,7 +174,7 @@ def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str
     words = [f"attributes {', '.join(survey.attributes)}"] * bool(survey.attributes)
     words += ["captions"] * bool(survey.captions)
     length = f"{sizes.clock / 60:.1f} minutes" if sizes.clock else f"{sizes.model_steps:,} steps"
-    measured = "; then two judges and a plain conditional VAE, which has a third of that" * bool(survey.attributes)
+    measured = "; then two judges and a plain conditional VAE, which has a third of that time" * bool(survey.attributes)
     omitted = "; captions are left out where there are attributes" if survey.attributes and survey.captions else ""
     minutes = sizes.minutes(bool(survey.attributes), jobs)
     return (
@@ -245,6 +247,15 @@ def gaps_sentence(survey: "Survey") -> str:
     from mmgen.generation import find_gaps
 
     return find_gaps(survey.codes).sentence if survey.codes is not None else ""
+
+
+def has_gaps(survey: "Survey") -> bool:
+    """Return whether combinations of words lack a training picture that ``mmgen fill-gaps`` can draw."""
+    from mmgen.generation import find_gaps
+
+    if survey.codes is None or len(survey.images) != 1:
+        return False
+    return len(find_gaps(survey.codes[survey.parts["train"]])) > 0
 
 
 def describe_gaps(survey: "Survey", seed: int) -> list[str]:
@@ -321,7 +332,9 @@ def plan_stages(
 
     _check_descriptions(images, survey)
     counts = given_counts(survey.codes[survey.parts["test"]]) if survey.codes is not None else []
+    fills = has_gaps(survey)
     names = asdict(sizes) | {
+        "data": FILLED if fills else "own.h5",
         "images": str(images.absolute()),
         "attributes": ", ".join(survey.attributes),
         "descriptions": frequent_descriptions(survey),
@@ -336,7 +349,8 @@ def plan_stages(
         "make-data": _typed_settings(settings),
     }
     stages = packaged_stages("own_pictures", "attributes" if survey.attributes else "captions", names)
-    return tuple(stage for stage in stages if names["gaps"] or stage.makes != GAPS)
+    left_out = {*([] if names["gaps"] and fills else [GAPS]), *([] if fills else [FILLED])}
+    return tuple(stage for stage in stages if stage.makes not in left_out)
 
 
 def check_folder_is_unused(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:

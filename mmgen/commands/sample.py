@@ -143,7 +143,8 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             )
         if self.like is not None:
             unused = {
-                "--posterior": self.posterior, "--guidance": Guidance.parse(self.guidance), typed: self.mean is not None,
+                "--posterior": self.posterior, "--guidance": Guidance.parse(self.guidance),
+                typed: self.mean is not None,
                 "--no-complete": not self.complete, "--from": self.source, "--to": self.targets,
                 "--dataset-row": self.rows,
             }  # fmt: skip
@@ -154,7 +155,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
                 )
             if self.output is not None and path_of(self.output).suffix.lower() != ".png":
                 raise UsageError(
-                    f"--output got {self.output}, expected a picture (.png), as --like draws; change its end"
+                    f"--output got {self.output}, expected a picture (.png) with --like; change its ending"
                 )
         if self.source is None and not self.rows:
             return

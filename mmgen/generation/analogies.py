@@ -1,4 +1,4 @@
-r"""Pictures with other words by analogy: the drawn picture is to a source as other pictures with its words are to theirs.
+"""Pictures with other words by analogy: a picture changes as others do that differ in these words.
 
 A source A shows "red folder with a lock", and a blue one is wanted. Other pictures C are red and have a counterpart B,
 the same but blue. Each pixel of A looks for the pixels of the C that are most alike, in colour, surroundings and place,
@@ -48,10 +48,11 @@ class Way:
     """How pixels change with a word.
 
     Attributes:
-        place: Weight of a pixel's place among its features: small for a word that recolours, large for one that redraws.
+        place: Weight of a pixel's place among its features: small for a word that recolours, large for one that
+            redraws.
         matches: Number of pixels that are averaged.
         votes: Distance, in pixels, up to which a match has a say in its neighbours' change.
-        sources: Number of sources whose results have their median taken. Several suit combinations with one picture each.
+        sources: Number of sources whose results have their median taken; several suit combinations of one picture.
     """
 
     place: float
@@ -106,7 +107,8 @@ class Analogies:
 
     def __init__(self, pictures: NDArray[np.uint8], codes: Codes, seed: int = 0) -> None:
         known = np.flatnonzero((codes != UNKNOWN).all(1))
-        self._rows, self._seed = known, seed
+        self._origins: list[int] = known.tolist()
+        self._seed = seed
         self._pictures, self._codes = pictures[known], codes[known]
         self._cells: dict[tuple[int, ...], list[int]] = {}
         for position, code in enumerate(self._codes.tolist()):
@@ -125,24 +127,52 @@ class Analogies:
         every = {attribute: quality for attribute, quality in found.items() if quality is not None}
         return dict(sorted(every.items(), key=lambda one: (-one[1].right, -one[1].psnr)))
 
-    def fill(self, code: Sequence[int], n: int = 1, least: float = 0.0) -> list[Analogy]:
+    def fill(self, code: Sequence[int], n: int = 1, attributes: Sequence[int] | None = None) -> list[Analogy]:
         """Draw up to ``n`` pictures of a combination from pictures that differ in one word; [] if there are none.
 
         Args:
             code: The combination [A].
             n: Number of pictures; each begins from other sources.
+            attributes: Attributes that may be changed, the preferred first; by default all, best first.
+        """
+        for attribute in self.qualities if attributes is None else attributes:
+            way = self.qualities[attribute].way
+            drawn = [
+                Analogy(picture, self._origins[group[0]], (attribute,))
+                for group in self._source_groups(tuple(code), attribute, way, n)
+                if (picture := self._draw(group, attribute, code, way)) is not None
+            ]
+            if drawn:
+                return drawn
+        return []
+
+    def fill_all(self, n: int, least: float) -> Iterator[tuple[tuple[int, ...], list[Analogy]]]:
+        """Yield gaps with up to ``n`` pictures of each; pictures that are drawn well help to draw others.
+
+        Args:
+            n: Number of pictures of each combination.
             least: Share of hidden pictures that must have been right for an attribute to be changed, in percent.
         """
-        for attribute, quality in self.qualities.items():
-            if quality.right < least:
-                continue
-            if groups := self._source_groups(tuple(code), attribute, quality.way, n):
-                return [
-                    Analogy(picture, int(self._rows[group[0]]), (attribute,))
-                    for group in groups
-                    if (picture := self._draw(group, attribute, code, quality.way)) is not None
-                ]
-        return []
+        left = self.gaps
+        rounds = [attribute for attribute, quality in self.qualities.items() if quality.right >= least]
+        for attribute in rounds * len(rounds):
+            found = []
+            for gap in left:
+                if drawn := self.fill(gap, n, (attribute,)):
+                    found.append((gap, drawn))
+                    yield gap, drawn
+            self._add(found)
+            left = [gap for gap in left if gap not in self._cells]
+
+    def _add(self, found: Sequence[tuple[tuple[int, ...], list[Analogy]]]) -> None:
+        """Let drawn pictures be sources and pairs of others."""
+        for gap, drawn in found:
+            self._cells[gap] = [len(self._codes) + place for place in range(len(drawn))]
+            pictures = (255 * np.stack([one.picture for one in drawn])).round().astype(np.uint8)
+            self._pictures = np.concatenate([self._pictures, pictures])
+            self._codes = np.concatenate([self._codes, np.array([gap] * len(drawn), np.uint8)])
+            self._pooled = np.concatenate([self._pooled, np.stack([_pool(picture) for picture in pictures])])
+            self._origins += [one.source for one in drawn]
 
     def edit(
         self, picture: Picture, code: Sequence[int], wanted: Sequence[int]
@@ -165,10 +195,13 @@ class Analogies:
 
     def nearest(self, picture: Picture) -> int:
         """Return the position of the picture that is most like one."""
-        return int(self._rows[((self._pooled - _pool_floats(picture)) ** 2).sum(1).argmin()])
+        return self._origins[int(((self._pooled - _pool_floats(picture)) ** 2).sum(1).argmin())]
 
     def _measure(self, attribute: int) -> Quality | None:
-        """Draw hidden combinations again in each way; None if none can be."""
+        """Draw hidden combinations again in each way; None if none can be.
+
+        Of the ways that are right about equally often, to one standard error, the one of the highest PSNR is best.
+        """
         outcomes: dict[Way, list[tuple[bool, float]]] = {way: [] for way in WAYS}
         for cell in self._hidden_cells:
             drawn = {way: self._draw_hidden(cell, attribute, way) for way in WAYS}
@@ -185,7 +218,10 @@ class Analogies:
         if not outcomes[WAYS[0]]:
             return None
         means = {way: np.mean(np.array(each, float), 0) for way, each in outcomes.items()}
-        best = max(WAYS, key=lambda way: tuple(means[way]))
+        highest = max(float(mean[0]) for mean in means.values())
+        share = (highest * len(outcomes[WAYS[0]]) + 1) / (len(outcomes[WAYS[0]]) + 2)  # never quite 0 or 1
+        error = math.sqrt(share * (1 - share) / len(outcomes[WAYS[0]]))
+        best = max((way for way in WAYS if means[way][0] >= highest - error), key=lambda way: float(means[way][1]))
         return Quality(best, 100 * float(means[best][0]), float(means[best][1]), len(outcomes[best]))
 
     @cached_property
@@ -337,7 +373,7 @@ def _with(cell: Sequence[int], attribute: int, value: int) -> tuple[int, ...]:
 
 def _features(picture: Picture, place: float) -> NDArray[np.float32]:
     """Return what pixels are compared by, [H * W, F]: colour, mean colours around, and place."""
-    channels, height, width = picture.shape
+    height, width = picture.shape[1:]
     sides = [(max(1, round(side * height / 64)) | 1, weight) for side, weight in _BLURS]
     around = [weight * uniform_filter(picture, (0, side, side), mode="nearest") for side, weight in sides]
     grid = place * np.mgrid[0:height, 0:width].astype(np.float32) / max(height, width)
@@ -345,7 +381,7 @@ def _features(picture: Picture, place: float) -> NDArray[np.float32]:
 
 
 def _pool(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return _pool_floats(picture.astype(np.float32) / 255)
+    return _pool_floats(np.asarray(picture, np.float32) / np.float32(255))
 
 
 def _pool_floats(picture: Picture) -> NDArray[np.float32]:

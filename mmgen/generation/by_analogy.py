@@ -53,7 +53,7 @@ def draw_by_analogy(
     Raises:
         UsageError: The dataset has no pictures with attributes, or none show how a word changes.
     """
-    descriptions = parse_descriptions(loaded.completing(False), texts)
+    descriptions = parse_descriptions(loaded, texts)
     if loaded.attributes is None or any(descriptions.expression(row) is not None for row in range(len(descriptions))):
         raise UsageError(f"--like got {texts[0]!r}, expected attributes without NOT and OR; name the words to change")
     with Dataset.open(loaded.dataset_path()) as data:
@@ -71,8 +71,8 @@ def draw_by_analogy(
             found = _change_nearest(analogies, codes, pixels, code, number)
         if len(found) < number:
             raise UsageError(
-                f"--given got {text!r}, for which {len(found)} of {number} pictures can be changed: no training pictures "
-                "differ in its words alone; ask for other words or fewer pictures, or draw without --like"
+                f"--given got {text!r}, for which {len(found)} of {number} pictures can be changed: no training "
+                "pictures differ in its words alone; ask for other words or fewer pictures, or draw without --like"
             )
         for _, source, changed in found:
             words = format_query(codes[source], loaded.attributes)
@@ -112,9 +112,9 @@ def _change_nearest(
     analogies: Analogies, codes: np.ndarray, pixels: np.ndarray, code: np.ndarray, number: int
 ) -> list[Changed]:
     """Change the training pictures that have most of the words; one alone is the median over several."""
-    if number == 1 and (code != UNKNOWN).all() and not (codes == code).all(1).any():
-        if filled := analogies.fill(code.tolist()):
-            return [(one.picture, one.source, one.changed) for one in filled]
+    is_gap = (code != UNKNOWN).all() and not (codes == code).all(1).any()
+    if number == 1 and is_gap and (filled := analogies.fill(code.tolist())):
+        return [(one.picture, one.source, one.changed) for one in filled]
     given = code != UNKNOWN
     known = (codes != UNKNOWN).all(1)
     found: list[Changed] = []

@@ -60,16 +60,16 @@ def fill_gaps(
                 + ("" if each.right >= least else f", fewer than {least:g} %, so this word is not changed")
                 for attribute, each in analogies.qualities.items()
             ]
-            gaps, drawn = analogies.gaps, []
+            gaps = analogies.gaps
+            drawn: list[Analogy] = []
             codes: list[tuple[int, ...]] = []
             each = max(1, round(len(rows) / max(1, analogies.cells)))  # as many as other combinations have
-            for gap in gaps:
-                if len(drawn) >= limit:
-                    break
-                found = analogies.fill(gap, each, least)
+            for gap, found in analogies.fill_all(each, least):
                 drawn += found
                 codes += [gap] * len(found)
                 yield Progress(min(limit, len(drawn)))
+                if len(drawn) >= limit:
+                    break
             drawn, codes = drawn[:limit], codes[:limit]
             lines.append(
                 f"{len(set(codes)):,} of {len(gaps):,} combinations without a training picture got "

@@ -9,8 +9,8 @@ from mmgen.descriptions import TextVocabulary, Vocabulary, format_caption, forma
 from mmgen.figures.drawing.blocks import Block, Column, picture_page
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, strip_blocks, tile_table
-from mmgen.generation.classifiers import split_words
 from mmgen.generation.by_analogy import ANALOGY
+from mmgen.generation.classifiers import split_words
 from mmgen.generation.draws import Draws, format_share_correct, list_unrestricted_warnings
 from mmgen.generation.translations import PairedExamples
 
