@@ -19,6 +19,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.posteriors import CFG
 from mmgen.results.naming import RETRIEVAL
+from mmgen.results.standard_errors import widen_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -233,7 +234,8 @@ class WeightedMean:
 
     Attributes:
         value: The mean.
-        stderr: Standard error with queries as the independent units; None for a single query.
+        stderr: Standard error with queries as the independent units, wider by Student's t where they are few, so that
+            value +- 1.96 errors is the 95 % interval; None for a single query.
         splits_sd: Standard deviation over 5 splits of the queries (VE Fig. 4a); None with fewer than two queries.
     """
 
@@ -254,7 +256,8 @@ def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], see
     splits = [
         float(np.average(values[part], weights=weights[part])) for part in np.array_split(order, min(_SPLITS, count))
     ]
-    return WeightedMean(value, float(np.sqrt(spread) / weights.sum()), float(np.std(splits, ddof=1)))
+    error = widen_error(float(np.sqrt(spread) / weights.sum()), count)
+    return WeightedMean(value, error, float(np.std(splits, ddof=1)))
 
 
 class Questions:

@@ -118,7 +118,7 @@ class CodeAgreement(Metric):
         return self.score(
             evaluation,
             mean.value,
-            share_error(mean.value, mean.stderr, pictures),
+            share_error(mean.value, mean.stderr, pictures, len(values)),
             pictures,
             quantity="correctness",
             posterior=posterior,
@@ -147,7 +147,7 @@ def _share_all_right(
     right = ((predicted == codes[:, None]) | ~given[:, None]).all(2).mean(1)
     values, weights = _average_by_caption(100 * right, queries)
     mean = weighted_mean(values, weights, 0)
-    error = share_error(mean.value, mean.stderr, len(values) * predicted.shape[1])
+    error = share_error(mean.value, mean.stderr, len(values) * predicted.shape[1], len(values))
     return {"all_right": mean.value, "all_right_stderr": error}
 
 
