@@ -5,7 +5,7 @@ References:
     Sections 1 (abstract concepts) and 5.1 (standard deviation over 5 splits of the queries)
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -258,6 +258,24 @@ def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], see
     ]
     error = widen_error(float(np.sqrt(spread) / weights.sum()), count)
     return WeightedMean(value, error, float(np.std(splits, ddof=1)))
+
+
+def average_by_attribute(
+    names: Sequence[str], right: NDArray[np.bool_], counted: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> dict[str, float]:
+    """Return the percentage of pictures that are right in each attribute, over the queries where it counts.
+
+    Args:
+        names: Names of the attributes.
+        right: Whether pictures are right [Q, n, A].
+        counted: Which attributes count [Q, A].
+        weights: Weight of each query [Q].
+    """
+    return {
+        name: 100 * float(np.average(right[rows, :, place].mean(1), weights=weights[rows]))
+        for place, (name, rows) in enumerate(zip(names, counted.T, strict=True))
+        if rows.any()
+    }
 
 
 class Questions:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
-from mmgen.evaluation.queries import Queries, weighted_mean
+from mmgen.evaluation.queries import Queries, average_by_attribute, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.evaluation.training_pictures import read_sources
 from mmgen.metrics._base import ExampleValues, Metric, Score
@@ -101,6 +101,8 @@ class Agreement(Metric):
         values, real, real_errors, number = _compare_with_real(evaluation, other, queries, drawn)
         has_real, weights, seed = ~np.isnan(real[0]), queries.weights, evaluation.settings.seed
         pictures = drawn.alike.shape[0] * drawn.alike.shape[1]
+        words = _words_to_read(evaluation, queries)
+        by_attribute = average_by_attribute(evaluation.attributes.names, drawn.alike, words, weights)
         scores = []
         for quantity, own, theirs, spread in zip(("agreement", "sure"), values, real, real_errors, strict=True):
             mean = weighted_mean(own, weights, seed)
@@ -125,7 +127,7 @@ class Agreement(Metric):
                     posterior=posterior,
                     given=queries.given_count,
                     points=ExampleValues.from_values(own, weights),
-                    by_attribute=_by_attribute(evaluation, queries, drawn) if quantity == "agreement" else {},
+                    by_attribute=by_attribute if quantity == "agreement" else {},
                     details={
                         "queries": len(queries),
                         "images_per_query": drawn.alike.shape[1],
@@ -188,14 +190,3 @@ def _compare_with_real(
     sources = read_sources(evaluation.dataset, rows[used])
     errors = np.array([clustered_error(each[used] / weights[used], sources, weights[used]) for each in sums])
     return values, of_real, np.nan_to_num(errors), int(used.sum())
-
-
-def _by_attribute(evaluation: "Evaluation", queries: Queries, drawn: _Readings) -> dict[str, float]:
-    """Return the percentage of pictures from which each word is read alike, where it is compared."""
-    words = _words_to_read(evaluation, queries)
-    shares = {}
-    for index, name in enumerate(evaluation.attributes.names):
-        if (rows := words[:, index]).any():
-            alike = drawn.alike[rows, :, index].mean(1)
-            shares[name] = 100 * float(np.average(alike, weights=queries.weights[rows]))
-    return shares

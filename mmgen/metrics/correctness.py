@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
-from mmgen.evaluation.queries import Queries, weighted_mean
+from mmgen.evaluation.queries import Queries, average_by_attribute, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.results.standard_errors import share_error
@@ -108,12 +108,8 @@ class CodeAgreement(Metric):
         codes, predicted, queries = codes[counted], predicted[counted], queries.select(np.flatnonzero(counted))
         values, weights = _average_by_caption(100 * correctness_by_query(codes, predicted), queries)
         mean = weighted_mean(values, weights, evaluation.settings.seed)
-        by_attribute = {}
-        for index, name in enumerate(evaluation.attributes.names):
-            given = codes[:, index] != UNKNOWN
-            if given.any():
-                right = (predicted[given, :, index] == queries.codes[given, None, index]).mean(1)
-                by_attribute[name] = 100 * float(np.average(right, weights=queries.weights[given]))
+        right, names = predicted == queries.codes[:, None], evaluation.attributes.names
+        by_attribute = average_by_attribute(names, right, codes != UNKNOWN, queries.weights)
         pictures = len(values) * predicted.shape[1]
         return self.score(
             evaluation,
