@@ -8,7 +8,7 @@ References:
 """
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.queries import Queries, average_by_attribute, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import ExampleValues, Metric, Score
-from mmgen.results.standard_errors import share_error
+from mmgen.metrics._worst import find_worst
+from mmgen.results.standard_errors import binomial_error, share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -62,9 +63,10 @@ class CodeAgreement(Metric):
     unit = "%"
     better = "higher"
     columns: ClassVar = {
-        "sd of 5 splits": "splits_sd",
-        "queries": "queries",
         "all right": "all_right",
+        "worst word": "worst_word",
+        "worst pair": "worst_pair",
+        "queries": "queries",
         "commonest values": "commonest",
         "balanced": "balanced",
     }
@@ -127,10 +129,31 @@ class CodeAgreement(Metric):
                 "images_per_query": predicted.shape[1],
                 "splits_sd": mean.splits_sd,
                 **_share_all_right(codes, predicted, queries),
+                **find_worst(codes, right, evaluation.attributes),
+                **(_read_real_pictures(evaluation, codes) if queries.tokens is None else {}),
                 "pixels": evaluation.drawn_pictures.pixels,
                 **_compare_with_constant(codes, predicted, queries.weights, evaluation.attributes.sizes),
             },
         )
+
+
+def _read_real_pictures(evaluation: "Evaluation", codes: NDArray[np.uint8]) -> dict[str, Any]:
+    """Return the share of real pictures of the part with all words right, and the worst words, if all words are given.
+
+    As of drawn pictures, with the prefix "real_".
+    """
+    hints, name = list(evaluation.questions.hints), evaluation.attributes.name
+    if (np.delete(codes, hints, 1) == UNKNOWN).any():
+        return {}
+    known = evaluation.dataset.read_attributes(name, evaluation.real_pictures.read_rows)
+    right = (evaluation.real_pictures.predicted == known)[:, None]
+    right[:, :, hints], known[:, hints] = True, 0
+    complete = (known != UNKNOWN).all(1)
+    known[:, hints] = UNKNOWN
+    share = 100 * float(right[complete].all(2).mean())
+    found = {"all_right": share, "all_right_stderr": binomial_error(share, int(complete.sum()))}
+    found |= find_worst(known[complete], right[complete], evaluation.attributes)
+    return {f"real_{key}": value for key, value in found.items()}
 
 
 def _share_all_right(
@@ -212,7 +235,8 @@ class Correctness(CodeAgreement):
     caption names. Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and words of
     the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given.
 
-    ``all right`` is the percentage of pictures in which every given attribute is found.
+    ``all right`` is the percentage of pictures in which every given attribute is found; ``worst word`` and ``worst
+    pair`` are those of the given words that are found least, with errors that allow for their having been picked.
 
     Where some values are much commoner than others, ``commonest values`` is what pictures of these alone get, and
     ``balanced`` weighs all values of an attribute alike.

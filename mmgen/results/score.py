@@ -313,7 +313,7 @@ def tabulate_scores(scores: Sequence[Score], title: str = "", details: Mapping[s
         scores: The scores.
         title: Title of the table.
         details: Further columns: heading, and name of a number in :attr:`mmgen.results.score.Score.details`, which may
-            have an error under the same name with "_stderr".
+            have an error under the same name with "_stderr", and a name that is printed after it with "_name".
     """
     units = {score.unit for score in scores}
     judges = classifier_names(scores)
@@ -344,7 +344,8 @@ def tabulate_scores(scores: Sequence[Score], title: str = "", details: Mapping[s
 def _detail_cell(details: Mapping[str, Any], key: str) -> Cell:
     value, error = details.get(key), details.get(f"{key}_stderr")
     if isinstance(value, float):
-        return Number(value, error if isinstance(error, float) else None)
+        name = details.get(f"{key}_name")
+        return Number(value, error if isinstance(error, float) else None, note=f" {name}" if name else "")
     return f"{value:,}" if type(value) is int else "" if value is None else str(value)
 
 

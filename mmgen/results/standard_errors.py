@@ -21,11 +21,11 @@ from mmgen.results.score import Score
 
 _ADDED = 2
 """Right answers added, and as many wrong ones (Agresti and Coull's "plus four")."""
-_ALIKE = 0.1
+LEAST_CORRELATION = 0.1
 """Least correlation of answers of one unit: few wrong answers do not show how much they lie together."""
 
 
-def binomial_error(value: float, n: int) -> float:
+def binomial_error(value: float, n: float) -> float:
     """Return the standard error, in percent, of a share ``value`` of correct among ``n`` independent answers.
 
     The formula adds two correct and two wrong answers. So 100 correct answers out of 100 have an error of 1.35 rather
@@ -34,7 +34,7 @@ def binomial_error(value: float, n: int) -> float:
 
     Args:
         value: The share in percent.
-        n: Number of answers.
+        n: Number of answers, or the effective one.
 
     Example:
         >>> round(binomial_error(100.0, 100), 2), round(binomial_error(50.0, 100), 2)
@@ -83,7 +83,7 @@ def share_error(value: float, stderr: float | None, n: int, units: int | None = 
     if stderr is None:
         return None
     share = value / 100
-    count = n / (1 + _ALIKE * (n / (units or n) - 1))
+    count = n / (1 + LEAST_CORRELATION * (n / (units or n) - 1))
     if stderr and 0 < share < 1:
         count = min(count, share * (1 - share) * (100 / stderr) ** 2)
     total = count + 2 * _ADDED
