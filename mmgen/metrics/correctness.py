@@ -138,21 +138,18 @@ class CodeAgreement(Metric):
 
 
 def _read_real_pictures(evaluation: "Evaluation", codes: NDArray[np.uint8]) -> dict[str, Any]:
-    """Return the share of real pictures of the part with all words right, and the worst words, if all words are given.
-
-    As of drawn pictures, with the prefix "real_".
+    """Return the worst words of real pictures of the part, of which all are known; and their share with all words right
+    if the descriptions [Q, A] give all: as of drawn pictures, with the prefix "real_".
     """
     hints, name = list(evaluation.questions.hints), evaluation.attributes.name
-    if (np.delete(codes, hints, 1) == UNKNOWN).any():
-        return {}
     known = evaluation.dataset.read_attributes(name, evaluation.real_pictures.read_rows)
-    right = (evaluation.real_pictures.predicted == known)[:, None]
-    right[:, :, hints], known[:, hints] = True, 0
-    complete = (known != UNKNOWN).all(1)
     known[:, hints] = UNKNOWN
-    share = 100 * float(right[complete].all(2).mean())
-    found = {"all_right": share, "all_right_stderr": binomial_error(share, int(complete.sum()))}
-    found |= find_worst(known[complete], right[complete], evaluation.attributes)
+    complete = (np.delete(known, hints, 1) != UNKNOWN).all(1)
+    right = ((evaluation.real_pictures.predicted == known) | (known == UNKNOWN))[complete, None]
+    found = find_worst(known[complete], right, evaluation.attributes) if complete.any() else {}
+    if found and not (np.delete(codes, hints, 1) == UNKNOWN).any():
+        share = 100 * float(right.all(2).mean())
+        found |= {"all_right": share, "all_right_stderr": binomial_error(share, len(right))}
     return {f"real_{key}": value for key, value in found.items()}
 
 

@@ -70,7 +70,8 @@ def share_error(value: float, stderr: float | None, n: int, units: int | None = 
 
     Args:
         value: The share in percent.
-        stderr: Standard error from the spread of the shares, in percent; the result is at least this. None gives None.
+        stderr: Standard error from the spread of the shares, in percent; the result is at least this, and at most 50.
+            None gives None.
         n: Number of answers: pictures or data points.
         units: Number of independent units, such as descriptions; None if each answer is one.
 
@@ -90,7 +91,7 @@ def share_error(value: float, stderr: float | None, n: int, units: int | None = 
     centre = (count * share + _ADDED) / total
     squares = (count * stderr / 100) ** 2 + count * (share - centre) ** 2
     added = _ADDED * ((1 - centre) ** 2 + centre**2)
-    return max(stderr, 100 * math.sqrt(squares + added) / total)
+    return min(50.0, max(stderr, 100 * math.sqrt(squares + added) / total))  # no share spreads further
 
 
 def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weights: ArrayLike | None = None) -> float:
