@@ -19,6 +19,23 @@ if TYPE_CHECKING:
     from mmgen.modalities.attributes import AttributesDescription
 
 
+RIGHT_COLUMNS = {"all right": "all_right", "worst word": "worst_word", "worst pair": "worst_pair"}
+"""Columns of tables, wherever right words are counted."""
+
+
+def count_right(codes: NDArray[np.uint8], right: NDArray[np.bool_], info: "AttributesDescription") -> dict[str, Any]:
+    """Return the percentage of pictures with all known words right, with its error, and the worst words.
+
+    Args:
+        codes: Codes of the words of each picture [N, A], ``UNKNOWN`` where they do not count.
+        right: Whether each word is right [N, A].
+        info: Names and values of the attributes.
+    """
+    share = 100 * float((right | (codes == UNKNOWN)).all(1).mean())
+    error = binomial_error(share, len(codes))
+    return {"all_right": share, "all_right_stderr": error, **find_worst(codes, right[:, None], info)}
+
+
 def find_worst(codes: NDArray[np.uint8], right: NDArray[np.bool_], info: "AttributesDescription") -> dict[str, Any]:
     """Find the word and the pair of words of different attributes that are drawn worst, among those that are given.
 

@@ -19,8 +19,8 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.queries import Queries, average_by_attribute, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import ExampleValues, Metric, Score
-from mmgen.metrics._worst import find_worst
-from mmgen.results.standard_errors import binomial_error, share_error
+from mmgen.metrics._worst import RIGHT_COLUMNS, count_right, find_worst
+from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -63,9 +63,7 @@ class CodeAgreement(Metric):
     unit = "%"
     better = "higher"
     columns: ClassVar = {
-        "all right": "all_right",
-        "worst word": "worst_word",
-        "worst pair": "worst_pair",
+        **RIGHT_COLUMNS,
         "queries": "queries",
         "commonest values": "commonest",
         "balanced": "balanced",
@@ -145,12 +143,10 @@ def _read_real_pictures(evaluation: "Evaluation", codes: NDArray[np.uint8]) -> d
     known = evaluation.dataset.read_attributes(name, evaluation.real_pictures.read_rows)
     known[:, hints] = UNKNOWN
     complete = (np.delete(known, hints, 1) != UNKNOWN).all(1)
-    right = ((evaluation.real_pictures.predicted == known) | (known == UNKNOWN))[complete, None]
-    found = find_worst(known[complete], right, evaluation.attributes) if complete.any() else {}
-    if found and not (np.delete(codes, hints, 1) == UNKNOWN).any():
-        share = 100 * float(right.all(2).mean())
-        found |= {"all_right": share, "all_right_stderr": binomial_error(share, len(right))}
-    return {f"real_{key}": value for key, value in found.items()}
+    right = (evaluation.real_pictures.predicted == known)[complete]
+    found = count_right(known[complete], right, evaluation.attributes) if complete.any() else {}
+    some_open = (np.delete(codes, hints, 1) == UNKNOWN).any()
+    return {f"real_{key}": value for key, value in found.items() if not (some_open and key.startswith("all_right"))}
 
 
 def _share_all_right(

@@ -20,9 +20,9 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.settings import POINTS
 from mmgen.generation.decode import decode_means, decode_means_and_draws
 from mmgen.metrics._base import ExampleValues, Metric, Score
-from mmgen.metrics._worst import find_worst
+from mmgen.metrics._worst import RIGHT_COLUMNS, count_right
 from mmgen.posteriors import posterior_of
-from mmgen.results.standard_errors import binomial_error, share_error
+from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -62,12 +62,7 @@ class Reconstruction(Metric):
     posteriors = "none"
     points = "averaged"
     reads = POINTS
-    columns: ClassVar = {
-        "real pictures": "real",
-        "all right": "all_right",
-        "worst word": "worst_word",
-        "worst pair": "worst_pair",
-    }
+    columns: ClassVar = {"real pictures": "real", **RIGHT_COLUMNS}
     needs = (needs.explain_missing_classifier, _missing_autoencoder)
 
     @torch.inference_mode()
@@ -119,8 +114,7 @@ class Reconstruction(Metric):
             return np.asarray(100.0 * right.sum(1) / known[points].sum(1), np.float64)
 
         of_point, of_real = percent_correct(decoded), percent_correct(real)
-        right = ((decoded == codes) | ~known)[points]
-        all_right = 100 * float(right.all(1).mean())
+        counted = np.where(known, codes, np.uint8(UNKNOWN))[points]
         count = len(of_point)
         spread = float(of_point.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
         names = evaluation.attributes.names
@@ -139,9 +133,7 @@ class Reconstruction(Metric):
             points=ExampleValues.from_values(of_point),
             details={
                 "real": float(of_real.mean()),
-                "all_right": all_right,
-                "all_right_stderr": binomial_error(all_right, count),
-                **find_worst(np.where(known, codes, np.uint8(UNKNOWN))[points], right[:, None], evaluation.attributes),
+                **count_right(counted, (decoded == codes)[points], evaluation.attributes),
                 "pixels": evaluation.drawn_pictures.pixels,
             },
         )

@@ -165,19 +165,16 @@ class _Measured:
 
     def pairs(self) -> Iterator[NextStep]:
         """Yield a step if a pair of words is drawn worse than any is read, by the judge that sees it least."""
-        found = [(number, score) for score in self._like(self.best, "correctness")
-                 if (number := detail_number(score.details, "worst_pair"))]  # fmt: skip
-        fewest = min((score.given or 0 for _, score in found), default=0)
-        drawn = [pair for pair in found if pair[1].given == fewest]
-        for number, score in sorted(drawn, key=lambda pair: pair[0].value)[:1]:
-            real = detail_number(score.details, "real_worst_pair") or score.number
-            if number.value + 1.96 * (number.error or 0.0) < real.value - _SHORT:
-                value, usual = (replace(each, note="", unit="%") for each in (number, real))
+        found = [score for score in self._like(self.best, "correctness") if "worst_pair" in score.details]
+        for score in sorted(found, key=lambda score: (score.given, score.details["worst_pair"]))[:1]:
+            drawn, real = (detail_number(score.details, key) for key in ("worst_pair", "real_worst_pair"))
+            if drawn and real and drawn.value + 1.96 * (drawn.error or 0.0) < real.value - _SHORT:
+                value, usual = (replace(each, note="", unit="%") for each in (drawn, real))
                 text = (
-                    f"{self.prefix}{number.note.strip()}: both words are right in {value} of drawn pictures, the worst "
+                    f"{self.prefix}{drawn.note.strip()}: both words right in {value} of drawn pictures, the worst pair "
                 )
-                text += f"pair of words is in {usual} of real ones: train longer, or add pictures of this pair."
-                yield NextStep(100 - number.value, text, "train", score)
+                text += f"of words in {usual} of real ones: train longer, or add pictures of this pair."
+                yield NextStep(100 - drawn.value, text, "train", score)
 
     def few_words(self) -> Iterator[NextStep]:
         """Yield a step if descriptions of few words are drawn worse than complete ones."""

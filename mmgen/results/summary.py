@@ -17,16 +17,18 @@ def name_rows(scores: Sequence[Score]) -> list[str]:
     """Name the row of each score: its posterior, with the family or file of its fit where several have it, or what is
     decoded.
     """
+    fits = [(score.family, score.run.get("name", "")) for score in scores]
     names = []
-    for score in scores:
-        alike = [one for one in scores if one.source == score.source]
-        files = {one.run.get("name", "") for one in alike}
-        told = (
-            [score.family] if len({one.family for one in alike}) > 1 else [score.run.get("name", "")] * (len(files) > 1)
+    for score, fit in zip(scores, fits, strict=True):
+        if score.metric == DECODED:
+            names.append(f"({score.conditions.get('part', '')}, decoded)")
+            continue
+        alike = list(
+            zip(*{other for one, other in zip(scores, fits, strict=True) if one.source == score.source}, strict=True)
         )
-        told = ["the prior"] if score.posterior == "prior" and score.base != CONDITIONAL else told
-        decoded = f"({score.conditions.get('part', '')}, decoded)"
-        names.append(decoded if score.metric == DECODED else ", ".join([score.source, *filter(None, told)]))
+        told = next((own for own, others in zip(fit, alike, strict=True) if len({*others}) > 1), "")
+        told = "the prior" if score.posterior == "prior" and score.base != CONDITIONAL else told
+        names.append(", ".join(filter(None, [score.source, told])))
     return names
 
 

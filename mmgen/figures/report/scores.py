@@ -284,9 +284,12 @@ def describe_findings(report_files: ReportFiles) -> list[Finding]:
         identity = group.header.content_id
         own = scores_of_model(report_files, identity)
         if rows := rank_posteriors(own):
+            right = rows[0].right
             rivals = [score for score in report_files.scores if score.base == CONDITIONAL]
             of_words = [score for score in own if score.posterior not in ("prior", RETRIEVAL)]
-            alike = [score for score in (*rivals, *of_words) if _is_comparable(score, rows[0].right)]
+            judges = {None, *(score.ids.get("judge") for score in own if score.source == right.source)}
+            alike = [score for score in (*rivals, *of_words) if _is_comparable(score, right)]
+            alike = [score for score in alike if score.ids.get("judge") in judges]
             finding = _describe_model(report_files.names[identity], rows, alike)
             trained = [steps.get(str(score.ids.get("model"))) for score in alike if score.base == CONDITIONAL]
             unequal = [f"{number:,}" for number in trained if number and number != steps[identity]]
