@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
+from mmgen.evaluation.choices import choose_covering, choose_positions
 from mmgen.posteriors import CFG
 from mmgen.results.naming import RETRIEVAL
 from mmgen.results.standard_errors import widen_error
@@ -116,16 +117,14 @@ def make_queries(
         )
     unknown = (attributes == UNKNOWN).sum(1)
     concepts = attributes[unknown <= (dropped if fewest else 0)]
-    concepts = (
-        concepts[_choose_covering(concepts, limit, seed, "examples")] if captions else np.unique(concepts, axis=0)
-    )
+    concepts = concepts[choose_covering(concepts, limit, seed, "examples")] if captions else np.unique(concepts, axis=0)
     parts = []
     for choice in combinations(droppable, dropped):
         partial = concepts.copy()
         partial[:, list(choice)] = UNKNOWN
         parts.append(partial[(partial == UNKNOWN).sum(1) == dropped])  # what is unknown is left out, and nothing else
     codes, counts = np.unique(np.concatenate(parts), axis=0, return_counts=True)
-    chosen = _choose_covering(codes, limit, seed, "queries")
+    chosen = choose_covering(codes, limit, seed, "queries")
     return Queries(codes[chosen], counts[chosen].astype(np.float64), dropped)
 
 
@@ -175,7 +174,7 @@ def make_caption_queries(
             "no example of this part of the split has a known attribute to compare pictures of its caption with; "
             "choose another --part or --split"
         )
-    rows = rows[_choose_positions(len(rows), limit, seed, "examples")]
+    rows = rows[choose_positions(len(rows), limit, seed, "examples")]
     pairs = np.concatenate([tokens[rows].astype(np.uint16), attributes[rows].astype(np.uint16)], 1)
     distinct, counts = np.unique(pairs, axis=0, return_counts=True)
     width = tokens.shape[1]
@@ -185,47 +184,9 @@ def make_caption_queries(
 
 def make_plain_caption_queries(tokens: NDArray[np.uint16], limit: int, seed: int) -> Queries:
     """Make queries from the captions [N, T] of at most ``limit`` random examples of data without attributes."""
-    rows = _choose_positions(len(tokens), limit, seed, "examples")
+    rows = choose_positions(len(tokens), limit, seed, "examples")
     distinct, counts = np.unique(tokens[rows], axis=0, return_counts=True)
     return Queries(np.zeros((len(distinct), 0), np.uint8), counts.astype(np.float64), 0, distinct)
-
-
-def _choose_positions(count: int, limit: int | None, seed: int, purpose: str) -> NDArray[np.int64]:
-    """Return increasing positions of ``limit`` random items of ``count``; all without a limit."""
-    if limit is None or count <= limit:
-        return np.arange(count)
-    return np.sort(numpy_generator(seed, "some", purpose).permutation(count)[:limit])
-
-
-_FEW = 200
-"""Descriptions up to which they are chosen so that each pair of words is asked for in turn."""
-_CANDIDATES = 5000
-
-
-def _choose_covering(codes: NDArray[np.uint8], limit: int | None, seed: int, purpose: str) -> NDArray[np.int64]:
-    """Return increasing positions of ``limit`` of N rows of codes [N, A]; all without a limit.
-
-    A few are no random choice, which leaves pairs of words out: each next one is that with the most pairs that none
-    before it has, the first in random order of equal ones, until each pair was there, and then so on anew.
-    """
-    if limit is None or len(codes) <= limit or limit > _FEW:
-        return _choose_positions(len(codes), limit, seed, purpose)
-    order = numpy_generator(seed, "some", purpose).permutation(len(codes))[:_CANDIDATES]
-    one, other = np.triu_indices(codes.shape[1])  # pairs of attributes, each with itself too: single words
-    values = codes[order].astype(np.int64)
-    keys = (256 * values[:, one] + values[:, other]) * len(one) + np.arange(len(one))
-    of = np.unique(keys, return_inverse=True)[1].reshape(keys.shape)
-    is_given, is_new = (values[:, one] != UNKNOWN) & (values[:, other] != UNKNOWN), np.ones(of.max() + 1, np.bool_)
-    chosen: list[int] = []
-    while len(chosen) < limit:
-        gain = (is_new[of] & is_given).sum(1)
-        gain[chosen] = -1
-        if gain.max() <= 0 and not is_new.all():
-            is_new[:] = True
-            continue
-        chosen.append(int(gain.argmax()))
-        is_new[of[chosen[-1]]] = False
-    return np.sort(order[chosen])
 
 
 class Frequencies:

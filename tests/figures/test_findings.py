@@ -22,7 +22,9 @@ IDS = {"dataset": "d", "judge": "j"}
 def line(metric: str, value: float, given: int, posterior: str, file: str, **others: Any) -> dict[str, Any]:
     ids = {"aggregate": file, **IDS}
     found = {"metric": metric, "quantity": metric, "value": value, "stderr": 0.5, "unit": "%", "better": "higher"}
-    found["details"] = {"all_right": value - 10, "all_right_stderr": 0.5} if metric == "correctness" and given > 1 else {}
+    found["details"] = (
+        {"all_right": value - 10, "all_right_stderr": 0.5} if metric == "correctness" and given > 1 else {}
+    )
     return found | {"n": 9, "posterior": posterior, "given": given, "protocol": "exact", "ids": ids} | others
 
 

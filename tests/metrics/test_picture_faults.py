@@ -142,6 +142,20 @@ def test_a_cell_drawn_wrongly_has_a_truth_of_other_words(dataset: Dataset) -> No
     assert scores["nearest has the words"].by_attribute == pytest.approx({"shape": 100 * 8 / 9, "ground": 100.0})
 
 
+@pytest.mark.parametrize("metric", ["correctness", "reconstruction"])
+def test_a_cell_drawn_wrongly_is_the_worst_pair(dataset: Dataset, metric: str) -> None:
+    """One of nine cells hides in a mean of 94 % right, of drawn and of decoded pictures; real pictures have none."""
+    (score,), (sound,) = (measure(dataset, fault, metric).values() for fault in (one_cell_wrong, none))
+    assert score.value == pytest.approx(100 * 17 / 18, abs=0.5)
+    assert score.details["all_right"] == pytest.approx(100 * 8 / 9, abs=1)
+    assert (score.details["worst_pair_name"], score.details["worst_pair"]) == ("square night", 0.0)
+    assert score.details["worst_word"] == pytest.approx(100 * 2 / 3, abs=2)
+    assert score.details["worst_word_name"] in ("square", "night")
+    assert sound.details["worst_pair"] == 100 == sound.details["all_right"]
+    if metric == "correctness":
+        assert score.details["real_worst_pair"] == 100 == score.details["real_all_right"]
+
+
 def test_pictures_are_compared_by_hand() -> None:
     line = np.zeros((1, 1, 9, 9), np.uint8)
     line[..., 4] = 255

@@ -59,7 +59,9 @@ def test_model_card(scores: list[Score]) -> None:
 
 
 def test_quickstart(scores: list[Score]) -> None:
-    whole = [replace(score, protocol="exact", details={"all_right": 85.94, "all_right_stderr": 1.08}) for score in scores]
+    whole = [
+        replace(score, protocol="exact", details={"all_right": 85.94, "all_right_stderr": 1.08}) for score in scores
+    ]
     assert READS in Table("", *final_table(whole)).text()
 
 
