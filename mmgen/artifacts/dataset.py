@@ -11,7 +11,7 @@ from pydantic import SkipValidation
 import mmgen.modalities
 from mmgen.artifacts.containers import open_hdf5
 from mmgen.artifacts.content_id import file_stamp, record_verified, was_verified
-from mmgen.artifacts.elements import NAME, FactorInfo, FileElement, array_path
+from mmgen.artifacts.elements import FILLED, NAME, FactorInfo, FileElement, array_path
 from mmgen.artifacts.hdf5 import (
     Array,
     explain_errors,
@@ -40,8 +40,6 @@ PARTS = ("train", "val", "test")
 D = TypeVar("D", bound="Description")
 _SOURCES = ("source", "source_part", "source_group", "picture")
 """Factors, as recipes write them, that tell which examples were made from one thing."""
-FILLED = "filled_from"
-"""Factor of pictures that ``mmgen fill-gaps`` has added: the row that each began from, -1 for real pictures."""
 Rows = Annotated[slice | np.ndarray, SkipValidation]
 """A slice, row numbers in any order, or a mask of all rows; :meth:`Dataset._check_rows` checks it."""
 

@@ -10,6 +10,8 @@ import numpy as np
 from mmgen.artifacts.hdf5 import explain_errors, read_text, require_hard_link
 from mmgen.modalities import ROWS
 
+FILLED = "filled_from"
+"""Factor of pictures that ``mmgen fill-gaps`` has added: the row that each began from, -1 for real pictures."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
 
 

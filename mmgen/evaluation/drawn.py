@@ -11,7 +11,7 @@ from torch import Tensor
 from mmgen.descriptions import caption_to_attributes
 from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.retrieved import RetrievedPictures
-from mmgen.evaluation.training_pictures import pool_pixels
+from mmgen.evaluation.training_pictures import pool_pixels, to_bytes
 from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import DecodedPictures, decode_pictures, draw_words
 from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
@@ -113,8 +113,10 @@ class ClassifiedPictures:
         self._confidence_count: PictureCount = _no_pictures
         self._features: dict[_Key, NDArray[Any]] = {}
         self._feature_count: PictureCount = _no_pictures
-        self._pixels: dict[_Key, NDArray[Any]] = {} if shared_with is None else shared_with._pixels
-        self._pixel_count: PictureCount = _no_pictures
+        self._pixels: dict[bool, dict[_Key, NDArray[Any]]] = (
+            {False: {}, True: {}} if shared_with is None else shared_with._pixels
+        )
+        self._pixel_counts: dict[bool, PictureCount] = dict.fromkeys(self._pixels, _no_pictures)
         self._classifiers: list[ClassifiedPictures] = [] if shared_with is None else shared_with._classifiers
         if judge is not None:
             self._classifiers.append(self)
@@ -143,9 +145,11 @@ class ClassifiedPictures:
         """Store, from now on, how sure the classifier is of the first ``count(Q)`` pictures of each of Q queries."""
         self._confidence_count = _larger_count(self._confidence_count, count)
 
-    def store_pixels(self, count: PictureCount) -> None:
-        """Store, from now on, the pixels of the first ``count(Q)`` pictures of each of Q queries."""
-        self._pixel_count = _larger_count(self._pixel_count, count)
+    def store_pixels(self, count: PictureCount, whole: bool = False) -> None:
+        """Store, from now on, the pixels of the first ``count(Q)`` pictures of each of Q queries, as
+        :meth:`compute_pixels` returns them.
+        """
+        self._pixel_counts[whole] = _larger_count(self._pixel_counts[whole], count)
 
     @torch.inference_mode()
     def classify_pictures(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:
@@ -171,7 +175,8 @@ class ClassifiedPictures:
                 outputs.append(_CachedOutput(pictures._features, pictures.judge.features, key, count))
             if count := min(n, pictures._confidence_count(len(queries))):
                 outputs.append(_CachedOutput(pictures._confidences, pictures._confide, key, count))
-        outputs.append(self._pixel_output(key, min(n, self._pixel_count(len(queries)))))
+        for whole, number in self._pixel_counts.items():
+            outputs.append(self._pixel_output(key, min(n, number(len(queries))), whole))
         yield from self._classify_new(outputs, queries, posterior)
         return self._judged[key]
 
@@ -195,14 +200,19 @@ class ClassifiedPictures:
         return self._confidences[key]
 
     @torch.inference_mode()
-    def compute_pixels(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
-        """Draw at least ``n`` pictures of each query and return their pixels [Q, n', F], pooled to at most 16 x 16."""
+    def compute_pixels(
+        self, queries: Queries, posterior: str, n: int, whole: bool = False
+    ) -> Generator[float, None, NDArray[Any]]:
+        """Draw at least ``n`` pictures of each query and return their pixels [Q, n', F]: float32, pooled to at most
+        16 x 16, or uint8 of the ``whole`` pictures.
+        """
         key = posterior, queries.dropped
-        yield from self._classify_new([self._pixel_output(key, n)], queries, posterior)
-        return self._pixels[key]
+        yield from self._classify_new([self._pixel_output(key, n, whole)], queries, posterior)
+        return self._pixels[whole][key]
 
-    def _pixel_output(self, key: _Key, limit: int) -> _CachedOutput:
-        return _CachedOutput(self._pixels, lambda images, _: pool_pixels(images), key, limit)
+    def _pixel_output(self, key: _Key, limit: int, whole: bool) -> _CachedOutput:
+        kept = to_bytes if whole else pool_pixels
+        return _CachedOutput(self._pixels[whole], lambda images, _: kept(images), key, limit)
 
     def _predict(self, images: Tensor, inputs: Tensor) -> Tensor:
         return self.judge.predict(images, inputs, self.precision)

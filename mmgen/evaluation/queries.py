@@ -5,7 +5,7 @@ References:
     Sections 1 (abstract concepts) and 5.1 (standard deviation over 5 splits of the queries)
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
+from mmgen.evaluation.choices import choose_covering, choose_positions
 from mmgen.posteriors import CFG
 from mmgen.results.naming import RETRIEVAL
+from mmgen.results.standard_errors import widen_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -115,16 +117,14 @@ def make_queries(
         )
     unknown = (attributes == UNKNOWN).sum(1)
     concepts = attributes[unknown <= (dropped if fewest else 0)]
-    concepts = (
-        concepts[_choose_positions(len(concepts), limit, seed, "examples")] if captions else np.unique(concepts, axis=0)
-    )
+    concepts = concepts[choose_covering(concepts, limit, seed, "examples")] if captions else np.unique(concepts, axis=0)
     parts = []
     for choice in combinations(droppable, dropped):
         partial = concepts.copy()
         partial[:, list(choice)] = UNKNOWN
         parts.append(partial[(partial == UNKNOWN).sum(1) == dropped])  # what is unknown is left out, and nothing else
     codes, counts = np.unique(np.concatenate(parts), axis=0, return_counts=True)
-    chosen = _choose_positions(len(codes), limit, seed, "queries")
+    chosen = choose_covering(codes, limit, seed, "queries")
     return Queries(codes[chosen], counts[chosen].astype(np.float64), dropped)
 
 
@@ -174,7 +174,7 @@ def make_caption_queries(
             "no example of this part of the split has a known attribute to compare pictures of its caption with; "
             "choose another --part or --split"
         )
-    rows = rows[_choose_positions(len(rows), limit, seed, "examples")]
+    rows = rows[choose_positions(len(rows), limit, seed, "examples")]
     pairs = np.concatenate([tokens[rows].astype(np.uint16), attributes[rows].astype(np.uint16)], 1)
     distinct, counts = np.unique(pairs, axis=0, return_counts=True)
     width = tokens.shape[1]
@@ -184,16 +184,9 @@ def make_caption_queries(
 
 def make_plain_caption_queries(tokens: NDArray[np.uint16], limit: int, seed: int) -> Queries:
     """Make queries from the captions [N, T] of at most ``limit`` random examples of data without attributes."""
-    rows = _choose_positions(len(tokens), limit, seed, "examples")
+    rows = choose_positions(len(tokens), limit, seed, "examples")
     distinct, counts = np.unique(tokens[rows], axis=0, return_counts=True)
     return Queries(np.zeros((len(distinct), 0), np.uint8), counts.astype(np.float64), 0, distinct)
-
-
-def _choose_positions(count: int, limit: int | None, seed: int, purpose: str) -> NDArray[np.int64]:
-    """Return increasing positions of ``limit`` random items of ``count``; all without a limit."""
-    if limit is None or count <= limit:
-        return np.arange(count)
-    return np.sort(numpy_generator(seed, "some", purpose).permutation(count)[:limit])
 
 
 class Frequencies:
@@ -233,7 +226,8 @@ class WeightedMean:
 
     Attributes:
         value: The mean.
-        stderr: Standard error with queries as the independent units; None for a single query.
+        stderr: Standard error with queries as the independent units, wider by Student's t where they are few, so that
+            value +- 1.96 errors is the 95 % interval; None for a single query.
         splits_sd: Standard deviation over 5 splits of the queries (VE Fig. 4a); None with fewer than two queries.
     """
 
@@ -254,7 +248,26 @@ def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], see
     splits = [
         float(np.average(values[part], weights=weights[part])) for part in np.array_split(order, min(_SPLITS, count))
     ]
-    return WeightedMean(value, float(np.sqrt(spread) / weights.sum()), float(np.std(splits, ddof=1)))
+    error = widen_error(float(np.sqrt(spread) / weights.sum()), count)
+    return WeightedMean(value, error, float(np.std(splits, ddof=1)))
+
+
+def average_by_attribute(
+    names: Sequence[str], right: NDArray[np.bool_], counted: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> dict[str, float]:
+    """Return the percentage of pictures that are right in each attribute, over the queries where it counts.
+
+    Args:
+        names: Names of the attributes.
+        right: Whether pictures are right [Q, n, A].
+        counted: Which attributes count [Q, A].
+        weights: Weight of each query [Q].
+    """
+    return {
+        name: 100 * float(np.average(right[rows, :, place].mean(1), weights=weights[rows]))
+        for place, (name, rows) in enumerate(zip(names, counted.T, strict=True))
+        if rows.any()
+    }
 
 
 class Questions:

@@ -184,7 +184,8 @@ class RealPictures:
     @cached_property
     def predicted(self) -> NDArray[np.uint8]:
         """The attributes [n, A] that the classifier predicts from the images in :attr:`read_rows`."""
-        return self._judge_images(self._judge.predict, self.read_rows)
+        predict, precision = self._judge.predict, self._settings.precision
+        return self._judge_images(lambda images, hints: predict(images, hints, precision), self.read_rows)
 
     @cached_property
     def confidences(self) -> NDArray[np.float32]:

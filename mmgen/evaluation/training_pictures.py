@@ -89,6 +89,11 @@ def pool_pixels(images: Tensor) -> Tensor:
     return images.flatten(1).float()
 
 
+def to_bytes(images: Tensor) -> Tensor:
+    """Round pictures [n, C, H, W] with values from 0 to 1 to bytes, and flatten them to [n, F]."""
+    return (images.clamp(0, 1) * 255).round().to(torch.uint8).flatten(1)
+
+
 def read_pooled_pixels(dataset: "Dataset", image: str, rows: NDArray[np.int64], seed: int) -> Features:
     """Read the pictures in ``rows`` of a dataset as :func:`pool_pixels` returns them, [n, F]."""
     return pool_pixels(torch.from_numpy(dataset.read_values(image, rows, seed))).numpy()

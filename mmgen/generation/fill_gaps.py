@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from mmgen.artifacts import Dataset, DatasetWriter, parent_record
-from mmgen.artifacts.dataset import FILLED, PARTS
+from mmgen.artifacts.dataset import PARTS
+from mmgen.artifacts.elements import FILLED
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import numpy_generator

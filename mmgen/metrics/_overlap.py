@@ -53,7 +53,7 @@ class Overlap(Metric):
         return self.score(
             evaluation,
             mean.value,
-            share_error(mean.value, mean.stderr, comparison.n),
+            share_error(mean.value, mean.stderr, comparison.n, len(comparison.queries)),
             comparison.n,
             posterior=posterior,
             given=comparison.queries.given_count,
@@ -61,7 +61,7 @@ class Overlap(Metric):
             details={
                 **comparison.picture_counts(),
                 "ceiling": ceiling.value,
-                "ceiling_stderr": share_error(ceiling.value, ceiling.stderr, comparison.n),
+                "ceiling_stderr": share_error(ceiling.value, ceiling.stderr, comparison.n, len(comparison.queries)),
                 "below_ceiling": shortfall.value,
                 "below_ceiling_stderr": shortfall.stderr,
                 "splits_sd": mean.splits_sd,

@@ -1,5 +1,6 @@
 """Agreement: how often two judges read the same words from a picture, which they do not where it shows two at once."""
 
+import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
-from mmgen.evaluation.queries import Queries, weighted_mean
+from mmgen.evaluation.queries import Queries, average_by_attribute, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
+from mmgen.evaluation.training_pictures import read_sources
 from mmgen.metrics._base import ExampleValues, Metric, Score
-from mmgen.results.standard_errors import share_error
+from mmgen.results.standard_errors import clustered_error, share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -50,10 +52,9 @@ class _Readings:
     def __getitem__(self, pictures: Any) -> "_Readings":
         return _Readings(self.alike[pictures], self.sure[pictures])
 
-    def shares(self, words: NDArray[np.bool_]) -> tuple[float, float]:
-        """Return the percentages of pictures where all of ``words`` [A] are read alike, and where all are sure."""
-        alike, sure = (100 * float(each[..., words].all(-1).mean()) for each in (self.alike, self.sure))
-        return alike, sure
+    def percentages(self, words: NDArray[np.bool_]) -> Floats:
+        """Return 100 for pictures whose ``words`` [A] are all read alike, and are all sure; else 0: [2, n]."""
+        return np.stack([100.0 * each[..., words].all(-1) for each in (self.alike, self.sure)])
 
 
 class Agreement(Metric):
@@ -97,11 +98,13 @@ class Agreement(Metric):
         self, evaluation: "Evaluation", other: "Evaluation", posterior: str, queries: Queries, drawn: _Readings
     ) -> list[Score]:
         """Score readings of drawn pictures [Q, n, A], beside those of real pictures of the same descriptions."""
-        values, real, number = _compare_with_real(evaluation, other, queries, drawn)
+        values, real, real_errors, number = _compare_with_real(evaluation, other, queries, drawn)
         has_real, weights, seed = ~np.isnan(real[0]), queries.weights, evaluation.settings.seed
         pictures = drawn.alike.shape[0] * drawn.alike.shape[1]
+        words = _words_to_read(evaluation, queries)
+        by_attribute = average_by_attribute(evaluation.attributes.names, drawn.alike, words, weights)
         scores = []
-        for quantity, own, theirs in zip(("agreement", "sure"), values, real, strict=True):
+        for quantity, own, theirs, spread in zip(("agreement", "sure"), values, real, real_errors, strict=True):
             mean = weighted_mean(own, weights, seed)
             details: dict[str, Any] = {
                 "second_judge": f"{other.judge.network_name} {other.judge.content_id[:8]}".strip()
@@ -109,20 +112,22 @@ class Agreement(Metric):
             if has_real.any():
                 ceiling = weighted_mean(theirs[has_real], weights[has_real], seed)
                 short = weighted_mean((theirs - own)[has_real], weights[has_real], seed)
-                error = share_error(ceiling.value, ceiling.stderr, number)
+                error = share_error(ceiling.value, spread, number)
                 details |= {"ceiling": ceiling.value, "ceiling_stderr": error}
-                details |= {"below_ceiling": short.value, "below_ceiling_stderr": short.stderr}
+                shared = math.sqrt(max(0.0, spread**2 - (ceiling.stderr or 0.0) ** 2))  # of pictures in several
+                below = None if short.stderr is None else math.hypot(short.stderr, shared)
+                details |= {"below_ceiling": short.value, "below_ceiling_stderr": below}
             scores.append(
                 self.score(
                     evaluation,
                     mean.value,
-                    share_error(mean.value, mean.stderr, pictures),
+                    share_error(mean.value, mean.stderr, pictures, len(queries)),
                     pictures,
                     quantity=quantity,
                     posterior=posterior,
                     given=queries.given_count,
                     points=ExampleValues.from_values(own, weights),
-                    by_attribute=_by_attribute(evaluation, queries, drawn) if quantity == "agreement" else {},
+                    by_attribute=by_attribute if quantity == "agreement" else {},
                     details={
                         "queries": len(queries),
                         "images_per_query": drawn.alike.shape[1],
@@ -159,9 +164,11 @@ def _words_to_read(evaluation: "Evaluation", queries: Queries) -> NDArray[np.boo
 
 def _compare_with_real(
     evaluation: "Evaluation", other: "Evaluation", queries: Queries, drawn: _Readings
-) -> tuple[Floats, Floats, int]:
-    """Return agreement and sureness [2, Q] of drawn pictures, of real ones (NaN without any), and how many there are.
+) -> tuple[Floats, Floats, Floats, int]:
+    """Return agreement and sureness [2, Q] of drawn pictures, of real ones (NaN without any), the errors [2] of the
+    latter's means, and how many there are.
 
+    A real picture belongs to several descriptions, so errors are over pictures: of each one's own mean over these.
     Captions in free words hardly occur twice: their real pictures are those of all descriptions.
     """
     pictures, rows = evaluation.real_pictures, evaluation.real_pictures.read_rows
@@ -169,23 +176,17 @@ def _compare_with_real(
     known = evaluation.dataset.read_attributes(evaluation.attributes.name, rows)
     words = _words_to_read(evaluation, queries)
     values, of_real = np.full((2, len(queries)), np.nan), np.full((2, len(queries)), np.nan)
-    used = np.zeros(len(rows), bool)
+    sums, weights = np.zeros((2, len(rows))), np.zeros(len(rows))
     for query, (code, compared) in enumerate(zip(queries.codes, words, strict=True)):
-        values[:, query] = drawn[query].shares(compared)
+        values[:, query] = drawn[query].percentages(compared).mean(1)
         given = (code != UNKNOWN) & (queries.tokens is None)
         matching = (known[:, given] == code[given]).all(1)
         if matching.any():
-            of_real[:, query] = real[matching].shares(compared)
-        used |= matching
-    return values, of_real, int(used.sum())
-
-
-def _by_attribute(evaluation: "Evaluation", queries: Queries, drawn: _Readings) -> dict[str, float]:
-    """Return the percentage of pictures from which each word is read alike, where it is compared."""
-    words = _words_to_read(evaluation, queries)
-    shares = {}
-    for index, name in enumerate(evaluation.attributes.names):
-        if (rows := words[:, index]).any():
-            alike = drawn.alike[rows, :, index].mean(1)
-            shares[name] = 100 * float(np.average(alike, weights=queries.weights[rows]))
-    return shares
+            found = real[matching].percentages(compared)
+            of_real[:, query] = found.mean(1)
+            sums[:, matching] += queries.weights[query] * found / matching.sum()
+            weights[matching] += queries.weights[query] / matching.sum()
+    used = weights > 0
+    sources = read_sources(evaluation.dataset, rows[used])
+    errors = np.array([clustered_error(each[used] / weights[used], sources, weights[used]) for each in sums])
+    return values, of_real, np.nan_to_num(errors), int(used.sum())

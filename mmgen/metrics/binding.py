@@ -60,7 +60,7 @@ class Binding(Metric):
             self.score(
                 evaluation,
                 mean.value,
-                share_error(mean.value, mean.stderr, pictures),
+                share_error(mean.value, mean.stderr, pictures, len(queries)),
                 pictures,
                 quantity="all objects right",
                 posterior=posterior,
@@ -68,9 +68,9 @@ class Binding(Metric):
                 points=ExampleValues.from_values(values, queries.weights),
                 details={
                     "swapped": swapped.value,
-                    "swapped_stderr": share_error(swapped.value, swapped.stderr, pictures),
+                    "swapped_stderr": share_error(swapped.value, swapped.stderr, pictures, len(queries)),
                     "mixed": mixed.value,
-                    "mixed_stderr": share_error(mixed.value, mixed.stderr, pictures),
+                    "mixed_stderr": share_error(mixed.value, mixed.stderr, pictures, len(queries)),
                     "by_object": dict(zip(objects.labels, (100 * by_object).tolist(), strict=True)),
                     "independent": 100 * float(by_property.prod()),
                     "queries": len(queries),

@@ -188,7 +188,7 @@ class Coherence(Metric):
         """Score a mean of percentages [U] of examples or descriptions, beside the same of real ones [U]."""
         mean, highest = (weighted_mean(each, weights, evaluation.settings.seed) for each in (values, ceiling))
         alone, points = mean.stderr is None, ExampleValues.from_values(values, weights)
-        error = binomial_error(mean.value, draws) if alone else share_error(mean.value, mean.stderr, draws)
+        error = binomial_error(mean.value, draws) if alone else share_error(mean.value, mean.stderr, draws, len(values))
         its_error = binomial_error(highest.value, details["real"])
         about = {"ceiling": highest.value, "ceiling_stderr": its_error, "judges": _judges(evaluation), **details}
         return self.score(

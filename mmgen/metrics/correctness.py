@@ -8,7 +8,7 @@ References:
 """
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
-from mmgen.evaluation.queries import Queries, weighted_mean
+from mmgen.evaluation.queries import Queries, average_by_attribute, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import ExampleValues, Metric, Score
+from mmgen.metrics._worst import RIGHT_COLUMNS, count_right, find_worst
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
@@ -62,9 +63,8 @@ class CodeAgreement(Metric):
     unit = "%"
     better = "higher"
     columns: ClassVar = {
-        "sd of 5 splits": "splits_sd",
+        **RIGHT_COLUMNS,
         "queries": "queries",
-        "all right": "all_right",
         "commonest values": "commonest",
         "balanced": "balanced",
     }
@@ -108,17 +108,13 @@ class CodeAgreement(Metric):
         codes, predicted, queries = codes[counted], predicted[counted], queries.select(np.flatnonzero(counted))
         values, weights = _average_by_caption(100 * correctness_by_query(codes, predicted), queries)
         mean = weighted_mean(values, weights, evaluation.settings.seed)
-        by_attribute = {}
-        for index, name in enumerate(evaluation.attributes.names):
-            given = codes[:, index] != UNKNOWN
-            if given.any():
-                right = (predicted[given, :, index] == queries.codes[given, None, index]).mean(1)
-                by_attribute[name] = 100 * float(np.average(right, weights=queries.weights[given]))
+        right, names = predicted == queries.codes[:, None], evaluation.attributes.names
+        by_attribute = average_by_attribute(names, right, codes != UNKNOWN, queries.weights)
         pictures = len(values) * predicted.shape[1]
         return self.score(
             evaluation,
             mean.value,
-            share_error(mean.value, mean.stderr, pictures),
+            share_error(mean.value, mean.stderr, pictures, len(values)),
             pictures,
             quantity="correctness",
             posterior=posterior,
@@ -131,10 +127,26 @@ class CodeAgreement(Metric):
                 "images_per_query": predicted.shape[1],
                 "splits_sd": mean.splits_sd,
                 **_share_all_right(codes, predicted, queries),
+                **find_worst(codes, right, evaluation.attributes),
+                **(_read_real_pictures(evaluation, codes) if queries.tokens is None else {}),
                 "pixels": evaluation.drawn_pictures.pixels,
                 **_compare_with_constant(codes, predicted, queries.weights, evaluation.attributes.sizes),
             },
         )
+
+
+def _read_real_pictures(evaluation: "Evaluation", codes: NDArray[np.uint8]) -> dict[str, Any]:
+    """Return the worst words of real pictures of the part, of which all are known; and their share with all words right
+    if the descriptions [Q, A] give all: as of drawn pictures, with the prefix "real_".
+    """
+    hints, name = list(evaluation.questions.hints), evaluation.attributes.name
+    known = evaluation.dataset.read_attributes(name, evaluation.real_pictures.read_rows)
+    known[:, hints] = UNKNOWN
+    complete = (np.delete(known, hints, 1) != UNKNOWN).all(1)
+    right = (evaluation.real_pictures.predicted == known)[complete]
+    found = count_right(known[complete], right, evaluation.attributes) if complete.any() else {}
+    some_open = (np.delete(codes, hints, 1) == UNKNOWN).any()
+    return {f"real_{key}": value for key, value in found.items() if not (some_open and key.startswith("all_right"))}
 
 
 def _share_all_right(
@@ -147,7 +159,7 @@ def _share_all_right(
     right = ((predicted == codes[:, None]) | ~given[:, None]).all(2).mean(1)
     values, weights = _average_by_caption(100 * right, queries)
     mean = weighted_mean(values, weights, 0)
-    error = share_error(mean.value, mean.stderr, len(values) * predicted.shape[1])
+    error = share_error(mean.value, mean.stderr, len(values) * predicted.shape[1], len(values))
     return {"all_right": mean.value, "all_right_stderr": error}
 
 
@@ -216,7 +228,8 @@ class Correctness(CodeAgreement):
     caption names. Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and words of
     the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given.
 
-    ``all right`` is the percentage of pictures in which every given attribute is found.
+    ``all right`` is the percentage of pictures in which every given attribute is found; ``worst word`` and ``worst
+    pair`` are those of the given words that are found least, with errors that allow for their having been picked.
 
     Where some values are much commoner than others, ``commonest values`` is what pictures of these alone get, and
     ``balanced`` weighs all values of an attribute alike.

@@ -59,7 +59,7 @@ class Position(Metric):
             self.score(
                 evaluation,
                 mean.value,
-                share_error(mean.value, mean.stderr, pictures),
+                share_error(mean.value, mean.stderr, pictures, len(chosen)),
                 pictures,
                 quantity="objects in their places",
                 posterior=posterior,

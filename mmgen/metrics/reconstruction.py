@@ -6,7 +6,7 @@ References:
 """
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.settings import POINTS
 from mmgen.generation.decode import decode_means, decode_means_and_draws
 from mmgen.metrics._base import ExampleValues, Metric, Score
+from mmgen.metrics._worst import RIGHT_COLUMNS, count_right
 from mmgen.posteriors import posterior_of
 from mmgen.results.standard_errors import share_error
 
@@ -49,7 +50,8 @@ class Reconstruction(Metric):
               z_n = E_{q(z|x_n)}[z]
 
     It is an upper limit for every posterior fitted to encodings: an attribute that the decoder does not draw from a
-    picture's own z is drawn for no description. ``details["real"]`` is the same share for the real pictures.
+    picture's own z is drawn for no description. ``real pictures`` is the same share of these themselves; ``all right``,
+    ``worst word`` and ``worst pair`` are as of correctness. With ``--part train`` it asks what training has learned.
 
     Protocol ``exact`` is over the words that the classifier predicts. One that gets words as input (CK 5.4: the
     relation) gives ``paper`` too, over all words; its input always matches.
@@ -60,6 +62,7 @@ class Reconstruction(Metric):
     posteriors = "none"
     points = "averaged"
     reads = POINTS
+    columns: ClassVar = {"real pictures": "real", **RIGHT_COLUMNS}
     needs = (needs.explain_missing_classifier, _missing_autoencoder)
 
     @torch.inference_mode()
@@ -111,6 +114,7 @@ class Reconstruction(Metric):
             return np.asarray(100.0 * right.sum(1) / known[points].sum(1), np.float64)
 
         of_point, of_real = percent_correct(decoded), percent_correct(real)
+        counted = np.where(known, codes, np.uint8(UNKNOWN))[points]
         count = len(of_point)
         spread = float(of_point.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
         names = evaluation.attributes.names
@@ -127,7 +131,11 @@ class Reconstruction(Metric):
                 if known[:, k].any()
             },
             points=ExampleValues.from_values(of_point),
-            details={"real": float(of_real.mean()), "pixels": evaluation.drawn_pictures.pixels},
+            details={
+                "real": float(of_real.mean()),
+                **count_right(counted, (decoded == codes)[points], evaluation.attributes),
+                "pixels": evaluation.drawn_pictures.pixels,
+            },
         )
 
 

@@ -21,23 +21,26 @@ class Column(NamedTuple):
         given: Number of attributes in a description; None without descriptions.
         quantity: The measured quantity.
         share: Share of examples with descriptions in training; None if unknown.
+        metric: The metric, whose own name no heading repeats.
     """
 
     given: int | None
     quantity: str
     share: float | None
+    metric: str = ""
 
     @classmethod
     def from_score(cls, score: Score) -> "Column":
         """Return the key of the column in which a score stands."""
         share = score.details.get("share")
         known = float(share) if isinstance(share, int | float) else None
-        return cls(score.given, score.quantity, known)
+        return cls(score.given, score.quantity, known, score.metric)
 
     @property
     def heading(self) -> str:
         """Heading of the column in a table: "4 given" for scores of descriptions with four attributes."""
         parts = [f"{self.given} given" if self.given is not None else self.quantity or "value"]
+        parts += [self.quantity] if self.given is not None and self.quantity not in ("", self.metric) else []
         parts += [f"{100 * self.share:g} % paired"] if self.share is not None else []
         return ", ".join(parts)
 

@@ -228,6 +228,14 @@ def _contrast_with_interval(
     return Contrast(value, error, value - reach, value + reach, n, over)
 
 
+def differ(one: Score, other: Score) -> bool:
+    """Return whether two scores differ at the level of confidence intervals, paired by example if possible."""
+    difference = contrast(group_runs([one]), group_runs([other]))
+    if difference.low is None or difference.high is None:
+        return difference.stderr is None and difference.value != 0
+    return difference.low > 0 or difference.high < 0
+
+
 def paired_difference(before: Score, after: Score) -> tuple[float, float] | None:
     """Return mean and standard error of ``after`` minus ``before``, paired by example; None if they share no examples.
 

@@ -8,14 +8,13 @@ from typing import Literal
 from mmgen.results.conditions import Conditions
 from mmgen.results.groups import (
     MeasuredPosterior,
-    contrast,
+    differ,
     fit_identity,
-    group_runs,
     rank_posteriors,
     shared_conditions,
 )
 from mmgen.results.naming import CONDITIONAL, RETRIEVAL
-from mmgen.results.score import Score, classifier_names
+from mmgen.results.score import Score, classifier_names, detail_number
 
 Need = Literal["train", "fit", "draw", "larger", "read", "judge", "copies"]
 """What a step asks for: a longer training of the model or of the fit, pictures to look at, larger pictures, pictures
@@ -71,7 +70,14 @@ def find_next_steps(scores: Sequence[Score], *, larger: bool = False, most: int 
         if rows:
             own = _Measured(by_model[model], rows, several=sum(map(bool, ranked.values())) > 1)
             rivals = [score for other, found in by_model.items() if not ranked[other] for score in found]
-            weak += [*own.attributes(larger), *own.few_words(), *own.ghosts(), *own.coverage(), *own.recall()]
+            weak += [
+                *own.attributes(larger),
+                *own.pairs(),
+                *own.few_words(),
+                *own.ghosts(),
+                *own.coverage(),
+                *own.recall(),
+            ]
             weak += own.rivals(rivals)
             guided += list(own.guidance())
     weak = sorted(weak, key=lambda step: step.loss, reverse=True)[: most - bool(guided)]
@@ -157,13 +163,26 @@ class _Measured:
             numbers = f"{drawn:.1f} % drawn right{by}{also}; {real:.1f} % of real pictures read right{by}"
             yield NextStep(100 - drawn, f"{self.prefix}{name}: {numbers}: {advice}.", need, score)
 
+    def pairs(self) -> Iterator[NextStep]:
+        """Yield a step if a pair of words is drawn worse than any is read, by the judge that sees it least."""
+        found = [score for score in self._like(self.best, "correctness") if "worst_pair" in score.details]
+        for score in sorted(found, key=lambda score: (score.given, score.details["worst_pair"]))[:1]:
+            drawn, real = (detail_number(score.details, key) for key in ("worst_pair", "real_worst_pair"))
+            if drawn and real and drawn.value + 1.96 * (drawn.error or 0.0) < real.value - _SHORT:
+                value, usual = (replace(each, note="", unit="%") for each in (drawn, real))
+                text = (
+                    f"{self.prefix}{drawn.note.strip()}: both words right in {value} of drawn pictures, the worst pair "
+                )
+                text += f"of words in {usual} of real ones: train longer, or add pictures of this pair."
+                yield NextStep(100 - drawn.value, text, "train", score)
+
     def few_words(self) -> Iterator[NextStep]:
         """Yield a step if descriptions of few words are drawn worse than complete ones."""
         found = [
             s for s in self._like(self.best, "correctness") if shared_conditions(s) == shared_conditions(self.best)
         ]
         few = min(found, key=lambda score: score.value, default=self.best)
-        if few.value < self.best.value - _SHORT and _differ(few, self.best):
+        if few.value < self.best.value - _SHORT and differ(few, self.best):
             yield NextStep(
                 100 - few.value,
                 f"{self.prefix}{_words(few.given)} given: {few.number_with_unit} drawn right, with "
@@ -224,7 +243,7 @@ class _Measured:
                 continue
             if rival.given == self.best.given and shared_conditions(rival) == shared_conditions(self.best):
                 loss = rival.value - self.best.value
-                if loss > 0 and _differ(rival, self.best):
+                if loss > 0 and differ(rival, self.best):
                     name = f"the {CONDITIONAL}" if rival.base == CONDITIONAL else rival.run.get("name", "another model")
                     numbers = f"{rival.given} given {rival.value:.1f} against {self.best.value:.1f} %"
                     text = f"{name} draws more words right ({numbers}): look whether it varies what is left open."
@@ -239,13 +258,13 @@ class _Measured:
         if guided is None:
             return
         base = next((score for score in rows if score.posterior == guided.base and _same_fit(score, guided)), None)
-        if base is None or not _differ(guided, base):
+        if base is None or not differ(guided, base):
             return
         change = guided.value - base.value
         varied = {fit_identity(row.right): row.varied for row in self.rows}
         before, after = varied[fit_identity(base)], varied[fit_identity(guided)]
         listed, advice, drawn = "", "use it" if change > 0 else "leave guidance out", guided if change > 0 else base
-        if before and after and _differ(after, before):
+        if before and after and differ(after, before):
             difference = after.value - before.value
             listed = f" and {difference:+.1f} points of coverage ({after.given} given)"
             if change > 0 > difference:
@@ -294,7 +313,7 @@ def _learnt_by_heart(scores: Sequence[Score]) -> Iterator[NextStep]:
         if {"train", "test"} <= found.keys():
             train, test = found["train"], found["test"]
             loss = train.value - test.value
-            if loss > 0.05 * abs(test.value) and _differ(train, test):
+            if loss > 0.05 * abs(test.value) and differ(train, test):
                 yield NextStep(
                     100 * loss / max(abs(test.value), loss),
                     f"{train.quantity}: {train.number_with_unit} for training examples, {test.number_with_unit} for "
@@ -307,14 +326,6 @@ def _learnt_by_heart(scores: Sequence[Score]) -> Iterator[NextStep]:
 def _ceiling(score: Score) -> float:
     value = score.details.get("ceiling")
     return float(value) if isinstance(value, int | float) else score.value
-
-
-def _differ(one: Score, other: Score) -> bool:
-    """Return whether two scores differ at the level of confidence intervals, paired by example if possible."""
-    difference = contrast(group_runs([one]), group_runs([other]))
-    if difference.low is None or difference.high is None:
-        return difference.stderr is None and difference.value != 0
-    return difference.low > 0 or difference.high < 0
 
 
 def _same_fit(one: Score, other: Score) -> bool:

@@ -313,7 +313,7 @@ def tabulate_scores(scores: Sequence[Score], title: str = "", details: Mapping[s
         scores: The scores.
         title: Title of the table.
         details: Further columns: heading, and name of a number in :attr:`mmgen.results.score.Score.details`, which may
-            have an error under the same name with "_stderr".
+            have an error under the same name with "_stderr", and a name that is printed after it with "_name".
     """
     units = {score.unit for score in scores}
     judges = classifier_names(scores)
@@ -341,10 +341,18 @@ def tabulate_scores(scores: Sequence[Score], title: str = "", details: Mapping[s
     return Table(title, [name for name, _ in used], list(zip(*(cells for _, cells in used), strict=True)))
 
 
+def detail_number(details: Mapping[str, Any], key: str) -> Number | None:
+    """Return the number of details under a key, with its error and what it is of; None if there is none."""
+    value, error, name = (details.get(f"{key}{ending}") for ending in ("", "_stderr", "_name"))
+    if not isinstance(value, float):
+        return None
+    return Number(value, error if isinstance(error, float) else None, note=f" {name}" if name else "")
+
+
 def _detail_cell(details: Mapping[str, Any], key: str) -> Cell:
-    value, error = details.get(key), details.get(f"{key}_stderr")
-    if isinstance(value, float):
-        return Number(value, error if isinstance(error, float) else None)
+    if number := detail_number(details, key):
+        return number
+    value = details.get(key)
     return f"{value:,}" if type(value) is int else "" if value is None else str(value)
 
 

@@ -4,6 +4,8 @@ References:
     Approximate is better than "exact" for interval estimation of binomial proportions (Agresti, Coull, 1998), The
     American Statistician 52
     Longitudinal Data Analysis Using Generalized Linear Models (Liang, Zeger, 1986), Biometrika 73
+    Confidence Intervals for Proportions with Small Expected Number of Positive Counts Estimated from Survey Data (Korn,
+    Graubard, 1998), Survey Methodology 24
     Bias Reduction in Standard Errors for Linear Regression with Multi-Stage Samples (Bell, McCaffrey, 2002), Survey
     Methodology 28
 """
@@ -19,9 +21,11 @@ from mmgen.results.score import Score
 
 _ADDED = 2
 """Right answers added, and as many wrong ones (Agresti and Coull's "plus four")."""
+LEAST_CORRELATION = 0.1
+"""Least correlation of answers of one unit: few wrong answers do not show how much they lie together."""
 
 
-def binomial_error(value: float, n: int) -> float:
+def binomial_error(value: float, n: float) -> float:
     """Return the standard error, in percent, of a share ``value`` of correct among ``n`` independent answers.
 
     The formula adds two correct and two wrong answers. So 100 correct answers out of 100 have an error of 1.35 rather
@@ -30,7 +34,7 @@ def binomial_error(value: float, n: int) -> float:
 
     Args:
         value: The share in percent.
-        n: Number of answers.
+        n: Number of answers, or the effective one.
 
     Example:
         >>> round(binomial_error(100.0, 100), 2), round(binomial_error(50.0, 100), 2)
@@ -41,29 +45,53 @@ def binomial_error(value: float, n: int) -> float:
     return 100 * math.sqrt(centre * (1 - centre) / total)
 
 
+def widen_error(stderr: float, units: int) -> float:
+    """Return a standard error with which value +- 1.96 errors is Student's interval of a mean over few units.
+
+    Example:
+        >>> round(widen_error(1.0, 8), 2), round(widen_error(1.0, 1000), 2)
+        (1.21, 1.0)
+    """
+    from scipy.special import stdtrit
+
+    return stderr * float(stdtrit(units - 1, 0.975)) / 1.96
+
+
 @overload
-def share_error(value: float, stderr: float, n: int) -> float: ...
+def share_error(value: float, stderr: float, n: int, units: int | None = None) -> float: ...
 @overload
-def share_error(value: float, stderr: float | None, n: int) -> float | None: ...
-def share_error(value: float, stderr: float | None, n: int) -> float | None:
+def share_error(value: float, stderr: float | None, n: int, units: int | None = None) -> float | None: ...
+def share_error(value: float, stderr: float | None, n: int, units: int | None = None) -> float | None:
     """Return the standard error of a mean of shares: ``stderr``, raised to a minimum so that it is never 0; percent.
+
+    The minimum is that of :func:`binomial_error` for the effective number of answers (Korn and Graubard), the smaller
+    of what the spread tells and what answers of one unit, correlated by .1, are worth. Without it value +- 1.96 errors
+    holds 99.5 % of 40 descriptions in 82 of 100 evaluations: those that miss the few bad descriptions see no spread.
 
     Args:
         value: The share in percent.
-        stderr: Standard error from the spread of the shares, in percent; the result is at least this. None gives None.
+        stderr: Standard error from the spread of the shares, in percent; the result is at least this, and at most 50.
+            None gives None.
         n: Number of answers: pictures or data points.
+        units: Number of independent units, such as descriptions; None if each answer is one.
 
     Example:
-        >>> round(share_error(100.0, 0.0, 100), 2), share_error(50.0, 5.0, 100)
+        >>> round(share_error(100.0, 0.0, 100), 2), round(share_error(50.0, 5.0, 100), 2)
         (1.35, 5.0)
+        >>> round(share_error(100.0, 0.0, 100, units=10), 2)  # as 53 answers
+        2.45
     """
     if stderr is None:
         return None
-    share, total = value / 100, n + 2 * _ADDED
-    centre = (n * share + _ADDED) / total
-    squares = (n * stderr / 100) ** 2 + n * (share - centre) ** 2
+    share = value / 100
+    count = n / (1 + LEAST_CORRELATION * (n / (units or n) - 1))
+    if stderr and 0 < share < 1:
+        count = min(count, share * (1 - share) * (100 / stderr) ** 2)
+    total = count + 2 * _ADDED
+    centre = (count * share + _ADDED) / total
+    squares = (count * stderr / 100) ** 2 + count * (share - centre) ** 2
     added = _ADDED * ((1 - centre) ** 2 + centre**2)
-    return max(stderr, 100 * math.sqrt(squares + added) / total)
+    return min(50.0, max(stderr, 100 * math.sqrt(squares + added) / total))  # no share spreads further
 
 
 def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weights: ArrayLike | None = None) -> float:

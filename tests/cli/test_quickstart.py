@@ -14,7 +14,7 @@ import pytest
 
 from mmgen.cli import _runs, quickstart
 from mmgen.cli._main import command_names, load_command
-from mmgen.cli.quickstart import choose_columns, final_table, read_scores
+from mmgen.cli.quickstart import final_table, read_scores
 from mmgen.core.errors import MmgenError
 from mmgen.results.score import Score
 from tests.experiments.files import write_data
@@ -82,7 +82,7 @@ def test_all_posteriors_are_treated_alike() -> None:
     """One family, size and number of steps but for the flow; every fit is measured, and the same is asked of each."""
     plan = quickstart.plan_stages(False, 0, "digits")
     fits = [stage for stage in plan if stage.command == "fit-aggregate"]
-    asked = [stage for stage in plan if stage.command == "eval"]
+    asked = [stage for stage in plan if stage.command == "eval" and "part" not in stage.settings]
     assert [(fit.settings["target"], fit.settings.get("text_weight")) for fit in fits] == [
         ("aggregate", None),
         ("true", None),  # with the weight of the model's training
@@ -116,93 +116,67 @@ def scored(judge: str = "j", network: str = "", **fields: Any) -> Score:
     return Score(**{**given, "judge": network, **fields})
 
 
-COLUMNS = (("correctness", 4), ("correctness", 3), ("coverage", 3), ("recall", 3), ("agreement", 3))
 GUIDED = {"posterior": "guided", "base": "aggregate", "guidance": 3.0, "guidance_method": "cfg"}
 
 
+def right(value: float, pair: float, real: float = 99.0, **fields: Any) -> Score:
+    """A score of correctness with its shares of all words and the worst pair, of drawn and of real pictures."""
+    found = {"all_right": value, "all_right_stderr": 0.5, "worst_pair": pair, "worst_pair_stderr": 9.0}
+    beside = {f"real_{name}": real for name in ("all_right", "worst_pair")}
+    named = {"worst_pair_name": "square night", "real_worst_pair_name": "star red"}
+    return scored(value=99.9, details={**found, **beside, **named}, **fields)
+
+
 def test_the_table() -> None:
-    own = {"judge_accuracy": {"mean": 92.3}}
     halves = {"ceiling": 88.25, "ceiling_stderr": 0.5}
-    exact, agreed = {"text_weight": 1.0, **own}, {"metric": "agreement", "quantity": "agreement"}
+    agreed, sharp = {"metric": "agreement", "quantity": "agreement"}, {"metric": "sharpness", "quantity": "fine detail"}
     scores = [
-        scored(posterior="prior", value=30.0, stderr=None),
-        scored(text_weight=300.0, value=82.25, **own),
-        scored(**exact),
-        scored(metric="coverage", given=3, value=90.0, **exact),
-        scored(metric="recall", given=3, value=60.0, protocol="description", details=halves, **exact),
-        scored(metric="recall", given=3, value=1.0, protocol="pooled", **exact),  # of all descriptions: no column
-        scored(posterior="aggregate", value=83.5, **own),
+        scored(posterior="prior", value=30.0, stderr=None),  # of an older file, without a share of all words
+        right(12.0, 7.0, posterior="prior"),
+        right(83.5, 60.0, posterior="aggregate"),
+        right(99.0, 42.0, posterior="aggregate", given=2),  # pairs as they are asked for, which say most of pairs
+        scored(metric="recall", given=3, value=60.0, protocol="description", details=halves, posterior="aggregate"),
+        scored(metric="recall", given=4, value=1.0, protocol="pooled", posterior="aggregate"),  # no column
+        scored(metric="coverage", given=3, value=90.0, posterior="aggregate"),
         scored(posterior="aggregate", given=3, value=77.0, details={**halves, "ceiling": 99.5}, **agreed),
+        scored(posterior="aggregate", given=4, value=99.0, **agreed),
         scored(posterior="aggregate", given=3, value=70.0, **{**agreed, "quantity": "sure"}),
-        scored(value=90.0, **GUIDED),
-        scored(metric="coverage", given=3, value=88.5, **GUIDED),
-        scored(metric="recall", given=3, value=55.0, protocol="description", details=halves, **GUIDED),
+        scored(posterior="aggregate", value=27.1, details={"ceiling": 100.0}, **sharp),
+        scored(posterior="aggregate", value=69.0, **{**sharp, "quantity": "steepest edges"}),
+        right(90.0, 80.0, **GUIDED),
+        right(95.0, 54.0, metric="reconstruction", given=None, posterior="image", conditions={"part": "train"}),
     ]
-    columns, rows = final_table(scores, COLUMNS)
-    assert columns == [
-        "pictures drawn from", "correctness, 4 words given", "correctness, 3 words given", "coverage, 3 words given",
-        "recall, 3 words given", "agreement, 3 words given",
-    ]  # fmt: skip
+    columns, rows = final_table(scores)
+    assert columns == ["drawn from", "all right", "worst pair", "recall", "agreement", "sharpness"]
     assert [[str(cell) for cell in row] for row in rows] == [
-        ["p(z), the prior", "30.00 %", "", "", "", ""],
-        ["q_true(w = 300)", "82.2 ± 0.5 %", "", "", "", ""],
-        ["q_true(w = 1), exact", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %", "60.0 ± 0.5 %", ""],
-        ["q_agg", "83.5 ± 0.5 %", "", "", "", "77.0 ± 0.5 %"],
-        ["q_agg guided (cfg 3)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %", "55.0 ± 0.5 %", ""],
-        ["(real pictures)", "92.30 %", "", "", "88.2 ± 0.5 %", "99.5 ± 0.5 %"],
+        ["p(z), the prior", "12.0 ± 0.5", "", "", "", ""],
+        ["q_agg", "83.5 ± 0.5", "42 ± 9 square night", "60.0 ± 0.5", "77.0 ± 0.5", "27.1 ± 0.5"],
+        ["q_agg guided (cfg 3)", "90.0 ± 0.5", "", "", "", ""],
+        ["(train, decoded)", "95.0 ± 0.5", "54 ± 9 square night", "", "", ""],
+        ["(real pictures)", "99.0", "99.00 star red", "88.2 ± 0.5", "99.5 ± 0.5", "100.0"],
     ]
+    assert final_table([right(90.0, 80.0, **GUIDED)])[0] == ["drawn from", "all right", "worst pair"], "none is empty"
 
 
 def test_families_of_one_posterior_are_rows_of_their_own() -> None:
-    """Where there is one family alone, names of rows do without."""
-    flow = scored(posterior="aggregate", family="rectified-flow", value=88.0)
-    guided = scored(family="rectified-flow", value=94.0, **{**GUIDED, "guidance_method": ""})
-    coupling = scored(posterior="aggregate", family="realnvp", value=86.0)
-    names = [str(row[0]) for row in final_table([coupling, flow, guided], COLUMNS)[1]]
-    assert names == ["q_agg, realnvp", "q_agg, rectified-flow", "q_agg guided (w = 3), rectified-flow"]
-    assert [str(row[0]) for row in final_table([flow, guided], COLUMNS)[1]] == ["q_agg", "q_agg guided (w = 3)"]
+    """Where there is one family alone, names of rows do without; fits of one family are told apart by their files."""
+    flow = right(88.0, 1.0, posterior="aggregate", family="rectified-flow")
+    guided = right(94.0, 1.0, family="rectified-flow", **{**GUIDED, "guidance_method": ""})
+    coupling = right(86.0, 1.0, posterior="aggregate", family="realnvp")
+    names = [str(row[0]) for row in final_table([coupling, flow, guided])[1]]
+    assert names[:3] == ["q_agg, realnvp", "q_agg, rectified-flow", "q_agg guided (w = 3)"]
+    assert [str(row[0]) for row in final_table([flow, guided])[1]][:2] == ["q_agg", "q_agg guided (w = 3)"]
+    files = [replace(flow, run={"name": name, "settings": name, "seed": "0"}) for name in ("a", "b")]
+    assert [str(row[0]) for row in final_table(files)[1]][:2] == ["q_agg, a", "q_agg, b"]
 
 
-def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
-    """Whatever the second reads stands below what the first reads, also where it says the opposite."""
-    first = {"judge": "a", "judge_accuracy": {"mean": 94.0}, "network": "small"}
-    second = {"judge": "b", "judge_accuracy": {"mean": 97.0}, "network": "attentive"}
-    scores = [
-        scored(posterior="aggregate", value=86.0, **first),
-        scored(posterior="aggregate", value=80.0, **second),
-        scored(value=94.0, **GUIDED, **first),
-        scored(value=79.0, **GUIDED, **second),
-    ]
-    columns, rows = final_table(scores, [("correctness", 4)])
-    assert columns[:2] == ["pictures drawn from", "judge"]
-    assert [[str(cell) for cell in row] for row in rows] == [
-        ["q_agg", "small", "86.0 ± 0.5 %"],
-        ["q_agg", "attentive", "80.0 ± 0.5 %"],
-        ["q_agg guided (cfg 3)", "small", "94.0 ± 0.5 %"],
-        ["q_agg guided (cfg 3)", "attentive", "79.0 ± 0.5 %"],
-        ["(real pictures)", "small", "94.00 %"],
-        ["(real pictures)", "attentive", "97.00 %"],
-    ]
-    alike = [replace(score, judge="small") for score in scores]  # of one architecture: told apart
-    assert [row[1] for row in final_table(alike, COLUMNS)[1]][:2] == ["small a", "small b"]
-
-
-def test_copies_by_pixels_are_in_the_rows_of_all_judges() -> None:
-    first, second = ({"judge": one, "judge_accuracy": {"mean": 94.0}, "network": one} for one in ("a", "b"))
-    named = {"metric": "copies", "posterior": "retrieval", "details": {"ceiling": 1.0, "ceiling_stderr": 0.25}}
-    scores = [
-        scored(posterior="retrieval", value=99.0, **first),
-        scored(posterior="retrieval", value=98.0, **second),
-        scored(value=100.0, protocol="pixels", **named),
-        scored(value=70.0, protocol="features", **named, **first),
-    ]
-    columns = choose_columns(scores)
-    assert columns == [("correctness", 4), ("copies", 4)]
-    assert [[str(cell) for cell in row] for row in final_table(scores, columns)[1]] == [
-        ["retrieval", "a", "99.0 ± 0.5 %", "100.0 ± 0.5 %"],
-        ["retrieval", "b", "98.0 ± 0.5 %", "100.0 ± 0.5 %"],
-        ["(real pictures)", "a", "94.00 %", "1.00 ± 0.25 %"],
-        ["(real pictures)", "b", "94.00 %", "1.00 ± 0.25 %"],
+def test_of_two_judges_the_one_that_sees_least_counts_in_each_place() -> None:
+    """Of real pictures too, so that what one judge misreads is not taken for the model's."""
+    agg = {"posterior": "aggregate"}
+    scores = [right(86.0, 60.0, 94.0, judge="a", **agg), right(80.0, 70.0, 97.0, judge="b", **agg)]
+    assert [[str(cell) for cell in row] for row in final_table(scores)[1]] == [
+        ["q_agg", "80.0 ± 0.5", "60 ± 9 square night"],
+        ["(real pictures)", "94.0", "94.00 star red"],
     ]
 
 
@@ -217,7 +191,7 @@ def test_recall_stands_wherever_coverage_does() -> None:
         measured = [stage for stage in plan if "coverage" in stage.settings.get("metric", ())]
         assert len(measured) >= 3
         for stage in measured:
-            assert stage.settings["metric"] == ["correctness", "coverage", "recall", "agreement"]
+            assert stage.settings["metric"] == ["correctness", "coverage", "recall", "agreement", "sharpness"]
             assert [f"--judge {words[-1]}" in stage.command_line for words in judges] == [True, True]
         report = plan[-1].arguments
         assert report.index("judge.safetensors") < report.index("second-judge.safetensors")  # the first frames pictures

@@ -238,7 +238,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fit_tiny(folder / "flat.safetensors", data, folder / f"flat-{target}{tail}.safetensors", target, given)
     true = {"aggregate": read_header(folder / "flat-true.safetensors").content_id}
     aggregate = {"aggregate": read_header(folder / "flat-aggregate.safetensors").content_id}
-    lines = [score("correctness", 91.0, 2, "aggregate", aggregate), score("correctness", 60.0, 2, "true", true)]
+    whole = {"details": {"all_right": 85.0, "all_right_stderr": 1.0}}
+    lines = [score("correctness", 91.0, 2, "aggregate", aggregate) | whole]
+    lines += [score("correctness", 60.0, 2, "true", true) | whole]
     lines += [score("correctness", 30.0, 2, "prior", true), score("coverage", 80.0, 1, "true", true, protocol="paper")]
     (folder / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     torch.set_num_threads(threads)

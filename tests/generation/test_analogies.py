@@ -8,7 +8,7 @@ import pytest
 
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.artifacts.dataset import FILLED
+from mmgen.artifacts.elements import FILLED
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch
 from mmgen.generation.analogies import Analogies
@@ -137,7 +137,7 @@ def test_gaps_join_the_training_part_and_are_told_from_real_pictures(tmp_path: P
         origin = filled.read_factor(FILLED)
         assert (origin[: data.size] == -1).all()
         differing = filled.read_attributes("attributes", new) != filled.read_attributes("attributes", origin[new])
-        assert (differing.sum(1) == 1).all()
+        assert (differing.sum(1) >= 1).all(), "some begin from what was drawn before"
         assert (filled.read_text("text", new) == 1).all(), "nothing is said of them in free words"
         assert np.isnan(filled.read_factor("height")[new]).all()
         assert filled.header.settings["background"] == "black", "pictures of users are fitted as before"

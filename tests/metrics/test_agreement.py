@@ -1,8 +1,10 @@
 """Agreement of two judges against cases worked out by hand, and against planted ghosts that other metrics miss."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,11 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
+from mmgen.evaluation.queries import Queries
 from mmgen.metrics._base import evaluate, evaluate_with_classifiers
+from mmgen.metrics.agreement import _compare_with_real, _Readings
 from mmgen.results.score import Score
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
@@ -138,3 +143,31 @@ def test_a_description_without_real_pictures_has_no_ceiling(tmp_path: Path) -> N
     (score, _) = measure(evaluation, "agreement")
     assert score.value == 100 and score.stderr is None and score.details["ceiling"] == 100
     assert np.isfinite(score.details["below_ceiling"])
+
+
+def test_errors_of_real_pictures_are_over_pictures_which_descriptions_share() -> None:
+    """The stated error of 200 evaluations is the spread of their values, where that over descriptions is too small."""
+    random = np.random.default_rng(0)
+    pairs = list(itertools.combinations(range(4), 2))
+    codes = np.full((4 * len(pairs), 4), UNKNOWN, np.uint8)
+    for number, (pair, values) in enumerate(itertools.product(pairs, itertools.product(range(2), repeat=2))):
+        codes[number, list(pair)] = values
+    queries = Queries(codes, np.ones(len(codes)), 2)
+    found, stated, plain = [], [], []
+    for _ in range(200):
+        known = random.integers(0, 2, (300, 4)).astype(np.uint8)
+        clear = random.beta(9, 1, (300, 1))  # some pictures are unclear in all words
+        real = SimpleNamespace(read_rows=np.arange(300), predicted=known, confidences=np.ones(known.shape))
+        other = np.where(random.random(known.shape) < clear, known, 1 - known)
+        dataset = SimpleNamespace(read_attributes=lambda name, rows, known=known: known, read_sources=lambda rows: None)
+        fields = {"dataset": dataset, "attributes": SimpleNamespace(name="words"), "real_pictures": real}
+        evaluation: Any = SimpleNamespace(**fields, questions=SimpleNamespace(hints=()))
+        second: Any = SimpleNamespace(real_pictures=SimpleNamespace(predicted=other))
+        drawn = _Readings(np.ones((len(codes), 1, 4), np.bool_), np.ones((len(codes), 1, 4), np.bool_))
+        _, (alike, sure), errors, number = _compare_with_real(evaluation, second, queries, drawn)
+        assert number == 300 and (sure == 100).all()
+        found.append(alike.mean())
+        stated.append(errors[0])
+        plain.append(alike.std(ddof=1) / len(codes) ** 0.5)
+    assert np.mean(stated) == pytest.approx(np.std(found), rel=0.15)
+    assert np.mean(plain) < 0.75 * np.std(found)

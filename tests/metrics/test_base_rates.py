@@ -17,7 +17,11 @@ NAMES = ("Hat", "Bald", "Male")
 def evaluation(names: tuple[str, ...] = NAMES) -> Any:
     return SimpleNamespace(
         loaded=SimpleNamespace(text=SimpleNamespace(vocabulary=WORDS), sharpener=None),
-        attributes=SimpleNamespace(names=names, sizes=(2,) * len(names)),
+        attributes=SimpleNamespace(
+            name="words", names=names, sizes=(2,) * len(names), values=(("no", "yes"),) * len(names)
+        ),
+        dataset=SimpleNamespace(read_attributes=lambda name, rows: np.zeros((len(rows), len(names)), np.uint8)),
+        real_pictures=SimpleNamespace(read_rows=np.arange(4), predicted=np.zeros((4, len(names)), np.uint8)),
         questions=SimpleNamespace(hints=()),
         settings=SimpleNamespace(seed=0),
         drawn_pictures=SimpleNamespace(pixels="mean"),

@@ -41,7 +41,7 @@ def test_a_perfect_model_is_right_coherent_and_covers(dataset: Dataset) -> None:
          ("agreement of open words", 1): 100.0}  # fmt: skip
     assert {key: score.value for key, score in scores.items() if "coverage" not in key[0]} == ones
     assert all(score.details["ceiling"] == 100 for key, score in scores.items() if key in ones)
-    assert all(score.stderr is not None and 0 < score.stderr < 3 for score in scores.values())
+    assert all(score.stderr is not None and 0 < score.stderr < 8 for score in scores.values())  # five descriptions
     frequencies = np.bincount(dataset.read_attributes("attributes", np.arange(600))[:, 0]) / 600
     lost = 50 * float(jensen_shannon(frequencies, np.full(3, 1 / 3)))  # one of two attributes
     assert scores["joint coverage", 0].value == pytest.approx(100 - lost, abs=1.0)

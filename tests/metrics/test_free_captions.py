@@ -23,7 +23,7 @@ from mmgen.metrics._base import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.results.standard_errors import share_error
+from mmgen.results.standard_errors import share_error, widen_error
 from tests.metrics.toy import Plain, stand_in_model
 from tests.posteriors.stand_in import stand_ins
 
@@ -109,8 +109,8 @@ def test_pictures_are_compared_with_the_example_that_the_caption_is_of(dataset: 
     assert score.value == pytest.approx((10 * 50 + 9 * 100 + 10 * 100 + 10 * 100) / 39)
     assert score.by_attribute == pytest.approx({"colour": 100, "size": 100 * 29 / 39})
     values, weights = np.array([50, 100, 100, 100.0]), np.array([10, 9, 10, 10])
-    expected = np.sqrt((weights**2 * (values - score.value) ** 2).sum() * 4 / 3) / 39
-    assert score.stderr == pytest.approx(share_error(score.value, expected, 8)), "captions are the independent units"
+    expected = widen_error(np.sqrt((weights**2 * (values - score.value) ** 2).sum() * 4 / 3) / 39, 4)
+    assert score.stderr == pytest.approx(share_error(score.value, expected, 8, 4)), "captions are the independent units"
 
 
 def test_pictures_of_one_caption_count_once(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.settings import EvaluationSettings
 from mmgen.metrics import Score, get
 from mmgen.modalities.attributes import AttributesDescription
+from mmgen.results.standard_errors import share_error, widen_error
 
 COLOURS, SHAPES, RELATIONS = ("red", "blue", "green"), ("cube", "ball"), ("left", "right")
 INFO = AttributesDescription(
@@ -77,7 +78,7 @@ def test_descriptions_weigh_the_same_and_errors_are_over_them() -> None:
     wrong = [codes_of(BLUE_BALL, BLUE_BALL)] * 2
     (score,) = measure("binding", [ASKED, ASKED, ASKED, ASKED], [[ASKED, ASKED]] * 3 + [wrong])
     assert score.value == pytest.approx(75)
-    assert score.stderr == pytest.approx(25)
+    assert score.stderr == pytest.approx(share_error(75.0, widen_error(25.0, 4), 8, 4))
     assert score.points is not None
     assert score.points.values == [100, 100, 100, 0]
 

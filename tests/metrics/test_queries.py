@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
@@ -78,7 +79,7 @@ def test_mean_over_queries_with_equal_weights_is_the_textbook_one() -> None:
     values = np.random.default_rng(0).normal(50, 10, 240)
     mean = weighted_mean(values, np.ones(240), seed=0)
     assert mean.value == pytest.approx(values.mean())
-    assert mean.stderr == pytest.approx(values.std(ddof=1) / np.sqrt(240))
+    assert mean.stderr == pytest.approx(values.std(ddof=1) / np.sqrt(240) * student.ppf(0.975, 239) / 1.96)
     parts = np.array_split(numpy_generator(0, "query splits").permutation(240), 5)
     assert mean.splits_sd == pytest.approx(np.std([values[part].mean() for part in parts], ddof=1))
 

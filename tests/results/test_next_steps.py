@@ -227,3 +227,18 @@ def test_posteriors_are_ranked_by_the_sum_of_both_measures() -> None:
         score("aggregate", 97.0, 2, "coverage"), score("prior", 100.0), score("own", 100.0),
     ]  # fmt: skip
     assert [row.right.posterior for row in rank_posteriors(scores)] == ["aggregate", "true", "own"]
+
+
+@pytest.mark.parametrize(("value", "error", "said"), [(54.0, 12.0, True), (88.0, 8.0, False), (30.0, 40.0, False)])
+def test_a_pair_of_words_that_is_drawn_badly_is_named(value: float, error: float, said: bool) -> None:
+    """Though every word is right, and only beyond the error of the worst of many; as pairs are asked for, not whole."""
+    pair = {"worst_pair": value, "worst_pair_stderr": error, "worst_pair_name": "square night", "real_worst_pair": 95.0}
+    words: dict[str, Any] = {"by_attribute": {"shape": 99.0}, "judge_accuracy": {"shape": 100.0, "mean": 100.0}}
+    whole = score("aggregate", 99.0, 4, details={**pair, "worst_pair": 90.0}, **words)
+    (step,) = find_next_steps([whole, score("aggregate", 99.0, 2, details=pair, **words)])
+    assert ("square night" in step.text) == said
+    assert step.text.startswith(
+        "square night: both words right in 54 ± 12 % of drawn pictures, the worst pair of words in 95.00 % of real ones"
+        if said
+        else "Every word is drawn about as well as the judge reads it"
+    )

@@ -9,11 +9,12 @@ from mmgen.figures.session import ReportFiles
 from mmgen.results.comparing import Entry, compare_entries
 from mmgen.results.comparison import Column, ComparedTable
 from mmgen.results.conditions import Conditions
-from mmgen.results.groups import MeasuredPosterior, RunGroup, rank_posteriors, shared_conditions
+from mmgen.results.groups import MeasuredPosterior, RunGroup, differ, rank_posteriors
 from mmgen.results.naming import CONDITIONAL, RETRIEVAL
 from mmgen.results.number import Number
 from mmgen.results.published import PublishedTable, published_tables
 from mmgen.results.score import Score
+from mmgen.results.summary import DECODED, name_rows, summarise
 
 
 @dataclass(frozen=True)
@@ -263,11 +264,11 @@ class Finding:
     """Comparison of the posteriors of one model by their scores.
 
     Attributes:
-        best: Sentences on the posterior with the highest sum of correctness and coverage.
+        best: Sentences on the posterior with the highest sum of correctness and coverage, and those within its error.
         model: Name of the model.
         columns: Headings of the scores in ``rows``.
-        rows: For each plain conditional VAE and then for each posterior, the best first, its plain name, its name with
-            formula, and its scores as text.
+        rows: Plain name, name with formula, and scores as text: of plain conditional VAEs, then of each posterior in
+            the order of the scores, of decoded and of real pictures.
     """
 
     best: str
@@ -277,20 +278,35 @@ class Finding:
 
 
 def describe_findings(report_files: ReportFiles) -> list[Finding]:
-    """Compare the posteriors of each model by the first classifier on the first dataset."""
+    """Compare the posteriors of each model, on the first dataset."""
     steps, findings = {one.header.content_id: one.header.facts.get("step") for one in report_files.groups}, []
     for group in report_files.groups:
         identity = group.header.content_id
-        if rows := rank_posteriors(scores_of_model(report_files, identity)):
-            rivals = _rivals_of(rows[0], report_files.scores)
-            trained = [steps.get(str(row.right.ids.get("model"))) for row in rivals]
+        own = scores_of_model(report_files, identity)
+        if rows := rank_posteriors(own):
+            right = rows[0].right
+            rivals = [score for score in report_files.scores if score.base == CONDITIONAL]
+            of_words = [score for score in own if score.posterior not in ("prior", RETRIEVAL)]
+            judges = {None, *(score.ids.get("judge") for score in own if score.source == right.source)}
+            alike = [score for score in (*rivals, *of_words) if _is_comparable(score, right)]
+            alike = [score for score in alike if score.ids.get("judge") in judges]
+            finding = _describe_model(report_files.names[identity], rows, alike)
+            trained = [steps.get(str(score.ids.get("model"))) for score in alike if score.base == CONDITIONAL]
             unequal = [f"{number:,}" for number in trained if number and number != steps[identity]]
-            finding = _describe_model(report_files.names[identity], rows, rivals)
             if unequal and steps[identity]:
                 said = f" It was trained for {steps[identity]:,} steps, the plain conditional VAE for {unequal[0]}."
                 finding = replace(finding, best=finding.best + said)
             findings.append(finding)
     return findings
+
+
+def _is_comparable(score: Score, best: Score) -> bool:
+    """Return whether a score is of the same data, split and part; of decoded pictures the part may be another."""
+    own, other = (
+        (one.ids.get("dataset"), one.conditions.get("split"), one.metric == DECODED or one.conditions.get("part"))
+        for one in (score, best)
+    )
+    return own[:2] == other[:2] and own[2] in (True, other[2])
 
 
 def scores_of_model(report_files: ReportFiles, model: str) -> list[Score]:
@@ -304,39 +320,26 @@ def scores_of_model(report_files: ReportFiles, model: str) -> list[Score]:
     ]
 
 
-def _rivals_of(best: MeasuredPosterior, scores: Sequence[Score]) -> list[MeasuredPosterior]:
-    """Return plain conditional VAEs that were measured as the best posterior was, by model."""
-
-    def like(one: Score | None) -> dict[str, Score]:
-        return {
-            str(score.ids.get("model")): score
-            for score in scores
-            if one is not None and score.base == CONDITIONAL and (score.metric, score.given) == (one.metric, one.given)
-            if shared_conditions(score) == shared_conditions(one)
-        }
-
-    varied = like(best.varied)
-    return [MeasuredPosterior(score, varied.get(model)) for model, score in like(best.right).items()]
-
-
-def _describe_model(name: str, rows: list[MeasuredPosterior], rivals: list[MeasuredPosterior]) -> Finding:
+def _describe_model(name: str, rows: list[MeasuredPosterior], scores: Sequence[Score]) -> Finding:
+    """Describe a model's posteriors, the best by correctness and coverage first, beside plain conditional VAEs."""
     right, varied = rows[0].right, rows[0].varied
+    best = [rows[0].right, *(row.right for row in rows[1:] if not differ(rows[0].right, row.right))]
+    text = f"{name} draws {'best' if len(best) == 1 else 'about as well'} from "
+    text += " and ".join(f"{score.plain_name} ({score.source})" for score in best) + "."
     given = f"{right.given} given attributes" if right.given != 1 else "given attribute"
-    text = f"{name} draws best from {right.plain_name} ({right.source})."
-    text += f" {right.number_with_unit} of the {given} are right (correctness)."
+    text += f" {right.number_with_unit} of the {given} are right (correctness{', the first' if len(best) > 1 else ''})."
     if varied is not None:
         text += (
             f" What is left open varies as in real pictures to {varied.number_with_unit} (coverage, {varied.given} "
             "given)."
         )
-    columns = [f"correctness, {right.given} given", *([f"coverage, {varied.given} given"] if varied else [])]
-    rows = [*rivals, *rows]
-    sources = [row.right.source for row in rows]
+    columns, numbers = summarise(scores)
+    drawn = {row: score for row, score in zip(name_rows(scores), scores, strict=True) if score.metric != DECODED}
     listed = []
-    for row, source in zip(rows, sources, strict=True):
-        file = f", {row.right.run.get('name', '?')}" if sources.count(source) > 1 else ""
-        scores = [row.right, *([row.varied] if varied else [])]
-        cells = tuple("–" if score is None else str(score.number_with_unit) for score in scores)
-        plain = row.right.plain_name
-        listed.append((plain[:1].upper() + plain[1:], f"{row.right.title}{file}", cells))
+    for row, cells in numbers.items():
+        plain, title = row.strip("()"), ""
+        if row in drawn:
+            plain, title = drawn[row].plain_name, row.replace(drawn[row].source, drawn[row].title, 1)
+        texts = tuple("–" if number is None else str(number) for number in cells)
+        listed.append((plain[:1].upper() + plain[1:], title, texts))
     return Finding(text, name, tuple(columns), tuple(listed))

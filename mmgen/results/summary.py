@@ -1,0 +1,89 @@
+"""Summary of scores in one table: what is right as a whole, the worst pair, recall, agreement and sharpness."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mmgen.results.naming import CONDITIONAL
+from mmgen.results.number import Number
+from mmgen.results.score import Score, detail_number
+
+REAL = "(real pictures)"
+"""Name of the last row."""
+DECODED = "reconstruction"
+"""Metric of pictures that are encoded and decoded, which no words ask for."""
+
+
+def name_rows(scores: Sequence[Score]) -> list[str]:
+    """Name the row of each score: its posterior, with the family or file of its fit where several have it, or what is
+    decoded.
+    """
+    fits = [(score.family, score.run.get("name", "")) for score in scores]
+    names = []
+    for score, fit in zip(scores, fits, strict=True):
+        if score.metric == DECODED:
+            names.append(f"({score.conditions.get('part', '')}, decoded)")
+            continue
+        alike = list(
+            zip(*{other for one, other in zip(scores, fits, strict=True) if one.source == score.source}, strict=True)
+        )
+        told = next((own for own, others in zip(fit, alike, strict=True) if len({*others}) > 1), "")
+        told = "the prior" if score.posterior == "prior" and score.base != CONDITIONAL else told
+        names.append(", ".join(filter(None, [score.source, told])))
+    return names
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Column of a summary: a quantity, with which words it is shown, and keys of details of drawn and real pictures."""
+
+    heading: str
+    metric: str
+    quantity: str
+    most_words: bool
+    drawn: str
+    real: str
+
+    def number(self, score: Score) -> Number | None:
+        """Return a score's number for the column, of drawn or of decoded pictures; None of another quantity."""
+        decoded = self.metric == "correctness" and score.metric == DECODED
+        same = (score.metric, score.quantity or score.metric) == (self.metric, self.quantity) and score.given
+        if score.protocol in ("pooled", "paper") or not (same or decoded):
+            return None
+        alone = not self.drawn or (self.drawn == "all_right" and score.given == 1)
+        return score.number if alone else detail_number(score.details, self.drawn)
+
+
+_COLUMNS = (
+    _Column("all right", "correctness", "correctness", True, "all_right", "real_all_right"),
+    _Column("worst pair", "correctness", "correctness", False, "worst_pair", "real_worst_pair"),
+    _Column("recall", "recall", "recall", True, "", "ceiling"),
+    _Column("agreement", "agreement", "agreement", False, "", "ceiling"),
+    _Column("sharpness", "sharpness", "fine detail", True, "", "ceiling"),
+)
+
+
+def summarise(scores: Sequence[Score]) -> tuple[list[str], dict[str, list[Number | None]]]:
+    """Return headings, and the numbers in % of each row, the last of real pictures, without columns that are empty.
+
+    Shares of all words and of sharpness are with the most words given, those of pairs and of open words with the
+    fewest. Of several judges the one that sees least counts in each place, of real pictures too.
+    """
+    rows: dict[str, list[Number | None]] = {}
+    real: list[Number | None] = [None] * len(_COLUMNS)
+    for place, column in enumerate(_COLUMNS):
+        found = [(name, score) for name, score in zip(name_rows(scores), scores, strict=True) if column.number(score)]
+        given = (max if column.most_words else min)((s.given for _, s in found if s.given), default=None)
+        for name, score in found:
+            row = rows.setdefault(name, [None] * len(_COLUMNS))
+            if score.given in (given, None):
+                row[place] = _lower(row[place], column.number(score))
+                real[place] = _lower(real[place], detail_number(score.details, column.real))
+    rows = {name: row for name, row in {**rows, REAL: real}.items() if any(row)}
+    used = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows.values())]
+    return [_COLUMNS[place].heading for place in used], {name: [row[p] for p in used] for name, row in rows.items()}
+
+
+def _lower(one: Number | None, other: Number | None) -> Number | None:
+    """Return the smaller of two numbers, where there are any, with one decimal unless it has a name."""
+    lower = min(filter(None, (one, other)), key=lambda number: number.value, default=None)
+    return lower if lower is None or lower.note else replace(lower, places=1)
