@@ -189,9 +189,11 @@ class Dataset:
         return f"Dataset({str(self.path)!r}, size={self.size}, modalities={sorted(self.modalities)})"
 
     def _repr_html_(self) -> str:
-        parts = [(name, each.describe_size()) for name, each in self.modalities.items()]
-        facts = [("examples", f"{self.size:,}"), *parts, ("splits", ", ".join(self.schemes) or "none")]
-        return facts_table(f"dataset {self.path}", facts)
+        facts = [
+            ("examples", f"{self.size:,}"),
+            *((name, each.describe_size()) for name, each in self.modalities.items()),
+        ]
+        return facts_table(f"dataset {self.path}", [*facts, ("splits", ", ".join(self.schemes) or "none")])
 
     def _check_rows(self, rows: slice | np.ndarray, size: int) -> slice | np.ndarray:
         if isinstance(rows, slice):
@@ -361,8 +363,8 @@ class Dataset:
         return read_text(self._open_scheme(scheme), "meaning", self.path)
 
     @check_arguments
-    def split(self, scheme: str, part: str) -> np.ndarray:
-        """Return the row numbers, int64 and increasing, of the part "train", "val" or "test" of a split scheme."""
+    def split(self, scheme: str, part: str, real: bool = False) -> np.ndarray:
+        """Return the increasing row numbers of a part of a split scheme; ``real`` leaves out those that fill gaps."""
         if part not in PARTS:
             raise UsageError(format_unknown_name("part of a split", part, PARTS))
         rows = open_array(self._open_scheme(scheme), part, self.path, dtype="int64", shape=(None,)).read()
@@ -370,13 +372,7 @@ class Dataset:
             raise ArtifactError(
                 f"{self.path}: /splits/{scheme}/{part} holds no increasing row numbers; make the file again"
             )
-        return rows
-
-    @check_arguments
-    def real_rows(self, scheme: str, part: str) -> np.ndarray:
-        """Return the rows of :meth:`split` without pictures that ``mmgen fill-gaps`` has added."""
-        rows = self.split(scheme, part)
-        return rows[self.read_factor(FILLED)[rows] < 0] if FILLED in self.factors else rows
+        return rows[self.read_factor(FILLED)[rows] < 0] if real and FILLED in self.factors else rows
 
     @check_arguments
     def splits_edges(self, scheme: str) -> bool:

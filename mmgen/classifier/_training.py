@@ -304,7 +304,7 @@ def _identify_run(dataset: Dataset, settings: ClassifierSettings) -> dict[str, A
         "dataset": dataset.header.content_id,
         "split": scheme,
         "part": "train",
-        "rows": len(dataset.real_rows(scheme, "train")),
+        "rows": len(dataset.split(scheme, "train", real=True)),
     }
     hints = list(resolve_hints(settings.told, dataset))
     identity = {**settings.model_dump(mode="json"), "split": scheme, "told": hints, "learnt_from": learnt_from}

@@ -181,7 +181,7 @@ class TrainingPictures:
     @property
     def rows(self) -> NDArray[np.int64]:
         """Rows of the training pictures: the training part of the split that the model was trained on."""
-        return self._evaluation.dataset.real_rows(self._evaluation.loaded.settings.data.split, "train")
+        return self._evaluation.dataset.split(self._evaluation.loaded.settings.data.split, "train", real=True)
 
     @property
     def held_out_rows(self) -> NDArray[np.int64]:

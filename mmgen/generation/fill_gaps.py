@@ -22,7 +22,7 @@ _CHUNK = 128
 
 def read_analogies(data: Dataset, image: str, attributes: str, scheme: str, seed: int) -> tuple[Analogies, np.ndarray]:
     """Return analogies of the training pictures of a dataset, and their rows."""
-    rows = data.real_rows(scheme, "train")
+    rows = data.split(scheme, "train", real=True)
     if len(rows) > MOST:
         rows = np.sort(numpy_generator(seed, "analogies").choice(rows, MOST, replace=False))
     pixels = (255 * data.read_pixels(image, rows)).round().astype(np.uint8)
@@ -49,7 +49,7 @@ def fill_gaps(
     with Dataset.open(source) as data:
         image, attributes = find_pictures(data)
         scheme = split or data.default_scheme
-        limit = number or len(data.real_rows(scheme, "train"))
+        limit = number or len(data.split(scheme, "train", real=True))
 
     def fill() -> Generator[Progress, None, list[str]]:
         with Dataset.open(source) as data:

@@ -179,7 +179,7 @@ class DatasetRows(Rows):
                 f"split '{scheme}' of {dataset.path} divides the rows, but {indivisible[0]} needs all of them; choose "
                 "a split that holds back edges"
             )
-        chosen = dataset.real_rows(scheme, part) if real else dataset.split(scheme, part)
+        chosen = dataset.split(scheme, part, real)
         rows = cls(dataset, chosen, device, modalities=modalities, part=part)
         rows.origin = f"part '{part}' of split '{scheme}' in {dataset.path}"
         return rows

@@ -129,8 +129,8 @@ def test_gaps_join_the_training_part_and_are_told_from_real_pictures(tmp_path: P
         assert added == len(HIDDEN) + 2, "the words of validation are gaps of the training part, too"
         for part in ("val", "test"):
             assert filled.split("iid", part).tolist() == data.split("iid", part).tolist()
-        assert filled.real_rows("iid", "train").tolist() == data.split("iid", "train").tolist()
-        new = np.setdiff1d(filled.split("iid", "train"), filled.real_rows("iid", "train"))
+        assert filled.split("iid", "train", real=True).tolist() == data.split("iid", "train").tolist()
+        new = np.setdiff1d(filled.split("iid", "train"), filled.split("iid", "train", real=True))
         truths = np.stack([flag(*code) for code in filled.read_attributes("attributes", new).tolist()])
         near = [psnr(one / 255, truth) for one, truth in zip(filled.read("image", new), truths, strict=True)]
         assert np.median(near) > 40

@@ -54,7 +54,7 @@ def copies(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     drawn = [_Candidates(source.name, _draw_candidates(session, source, options)) for source in sources]
     with Dataset.open(dataset_path_of(session)) as data:
         split = model.settings.data.split
-        training = data.real_rows(split, "train")
+        training = data.split(split, "train", real=True)
         rows = np.setdiff1d(data.split(split, "test"), training)
         rows = numpy_generator(session.seed, "held-out pictures").permutation(rows)[:_PICTURES]
         if not len(rows) or not len(training):

@@ -105,7 +105,7 @@ def draw_gaps(session: Session) -> list[Picture]:
     if info is None or source is None or session.group.dataset is None:
         return []
     with Dataset.open(session.group.dataset) as data:
-        real = np.concatenate([data.real_rows(data.default_scheme, part) for part in PARTS])
+        real = np.concatenate([data.split(data.default_scheme, part, real=True) for part in PARTS])
         gaps = find_gaps(data.read_attributes(info.name, np.sort(real)))
     if not len(gaps):
         return []
