@@ -20,6 +20,7 @@ from mmgen.settings.registry import registry_of
 
 COMMANDS = {
     "make-data": "recipe",
+    "fill-gaps": "dataset",
     "train-classifier": "dataset",
     "train": "dataset",
     "fit-aggregate": "model",
