@@ -10,7 +10,7 @@ References:
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -31,10 +31,10 @@ _REACH = 0.4
 """Distance of a match at which the change fades: what is like nothing in the other pictures stays as it is."""
 _CELLS = 24
 """Combinations of words that are hidden and drawn again to measure an attribute."""
-_GRID, _LOOKED_AT = 20_000, 300
-"""Combinations among which gaps are looked for, and gaps whose neighbours are."""
-_RARE = 0.05
-"""Share of neighbours, the gap itself among them, below which an attribute is said to be missing as a whole."""
+_GRID = 20_000
+"""Combinations among which gaps are looked for."""
+_LIKES = 3
+"""Kinds of gaps, by the attributes of which they have no neighbour, that are measured: the most common ones."""
 _POOLED = 32
 """Largest side at which whole pictures are compared."""
 
@@ -103,12 +103,16 @@ class Analogies:
         pictures: Pixels uint8 [N, C, H, W].
         codes: Their attributes uint8 [N, A]; a picture with an unknown one is no help.
         seed: Seed of the choice of sources and of hidden combinations.
+
+    Attributes:
+        measured: What :meth:`qualities` has found, by the attributes of which there is no neighbour.
     """
 
     def __init__(self, pictures: NDArray[np.uint8], codes: Codes, seed: int = 0) -> None:
         known = np.flatnonzero((codes != UNKNOWN).all(1))
         self._origins: list[int] = known.tolist()
         self._seed = seed
+        self.measured: dict[frozenset[int], dict[int, Quality]] = {}
         self._pictures, self._codes = pictures[known], codes[known]
         self._cells: dict[tuple[int, ...], list[int]] = {}
         for position, code in enumerate(self._codes.tolist()):
@@ -120,27 +124,41 @@ class Analogies:
         """Number of combinations that pictures have."""
         return len(self._cells)
 
-    @cached_property
-    def qualities(self) -> dict[int, Quality]:
-        """How well each attribute is changed, best first; those without hidden pictures to draw again are left out."""
-        found = {attribute: self._measure(attribute) for attribute in range(self._codes.shape[1])}
-        every = {attribute: quality for attribute, quality in found.items() if quality is not None}
-        return dict(sorted(every.items(), key=lambda one: (-one[1].right, -one[1].psnr)))
+    def qualities(self, alone: frozenset[int] = frozenset()) -> dict[int, Quality]:
+        """Return how well each attribute is changed, best first, without those of which none can be drawn again.
 
-    def fill(self, code: Sequence[int], n: int = 1, attributes: Sequence[int] | None = None) -> list[Analogy]:
+        Args:
+            alone: Attributes of which a combination has no neighbour, as where a person has no picture in any skin.
+                Combinations that differ in these alone are hidden together.
+        """
+        if alone not in self.measured:
+            found = {attribute: self._measure(attribute, alone) for attribute in range(self._codes.shape[1])}
+            every = {attribute: quality for attribute, quality in found.items() if quality is not None}
+            self.measured[alone] = dict(sorted(every.items(), key=lambda one: (-one[1].right, -one[1].psnr)))
+        return self.measured[alone]
+
+    def alone(self, cell: Sequence[int]) -> frozenset[int]:
+        """Return the attributes of which no other value is there together with the other words of a combination."""
+        values = [np.unique(column).tolist() for column in self._codes.T]
+        return frozenset(
+            attribute
+            for attribute, each in enumerate(values)
+            if not any(value != cell[attribute] and _with(cell, attribute, value) in self._cells for value in each)
+        )
+
+    def fill(self, code: Sequence[int], n: int = 1, qualities: Mapping[int, Quality] | None = None) -> list[Analogy]:
         """Draw up to ``n`` pictures of a combination from pictures that differ in one word; [] if there are none.
 
         Args:
             code: The combination [A].
             n: Number of pictures; each begins from other sources.
-            attributes: Attributes that may be changed, the preferred first; by default all, best first.
+            qualities: Attributes that may be changed, the preferred first; by default :meth:`qualities` of its like.
         """
-        for attribute in self.qualities if attributes is None else attributes:
-            way = self.qualities[attribute].way
+        for attribute, quality in (qualities or self.qualities(self.alone(code)) or self.qualities()).items():
             drawn = [
                 Analogy(picture, self._origins[group[0]], (attribute,))
-                for group in self._source_groups(tuple(code), attribute, way, n)
-                if (picture := self._draw(group, attribute, code, way)) is not None
+                for group in self._source_groups(tuple(code), attribute, quality.way, n)
+                if (picture := self._draw(group, attribute, code, quality.way)) is not None
             ]
             if drawn:
                 return drawn
@@ -153,12 +171,16 @@ class Analogies:
             n: Number of pictures of each combination.
             least: Share of hidden pictures that must have been right for an attribute to be changed, in percent.
         """
+        likes = {gap: self.alone(gap) for gap in self.gaps}
+        common = [alone for alone, _ in Counter(likes.values()).most_common(_LIKES)]
+        measured = {alone: self.qualities(alone) or self.qualities() for alone in {*common, frozenset[int]()}}
         left = self.gaps
-        rounds = [attribute for attribute, quality in self.qualities.items() if quality.right >= least]
-        for attribute in rounds * len(rounds):
+        for turn in list(range(self._codes.shape[1])) * 2:
             found = []
             for gap in left:
-                if drawn := self.fill(gap, n, (attribute,)):
+                every = measured.get(likes[gap], measured[frozenset()])
+                ranked = [(attribute, each) for attribute, each in every.items() if each.right >= least]
+                if turn < len(ranked) and (drawn := self.fill(gap, n, dict([ranked[turn]]))):
                     found.append((gap, drawn))
                     yield gap, drawn
             self._add(found)
@@ -183,10 +205,10 @@ class Analogies:
             The picture, and the attributes that were changed, in order.
         """
         now, changed = list(code), []
-        for attribute in self.qualities:
+        for attribute, quality in self.qualities().items():
             if now[attribute] == wanted[attribute] or wanted[attribute] == UNKNOWN:
                 continue
-            after = self._change(picture, attribute, now[attribute], wanted[attribute], self.qualities[attribute].way)
+            after = self._change(picture, attribute, now[attribute], wanted[attribute], quality.way)
             if after is None:
                 return None
             picture, now[attribute] = after, wanted[attribute]
@@ -197,14 +219,14 @@ class Analogies:
         """Return the position of the picture that is most like one."""
         return self._origins[int(((self._pooled - _pool_floats(picture)) ** 2).sum(1).argmin())]
 
-    def _measure(self, attribute: int) -> Quality | None:
+    def _measure(self, attribute: int, alone: frozenset[int]) -> Quality | None:
         """Draw hidden combinations again in each way; None if none can be.
 
         Of the ways that are right about equally often, to one standard error, the one of the highest PSNR is best.
         """
         outcomes: dict[Way, list[tuple[bool, float]]] = {way: [] for way in WAYS}
-        for cell in self._hidden_cells:
-            drawn = {way: self._draw_hidden(cell, attribute, way) for way in WAYS}
+        for cell in self._hidden_cells(alone):
+            drawn = {way: self._draw_hidden(cell, attribute, way, alone) for way in WAYS}
             if any(picture is None for picture in drawn.values()):
                 continue
             for way, picture in drawn.items():
@@ -224,21 +246,20 @@ class Analogies:
         best = max((way for way in WAYS if means[way][0] >= highest - error), key=lambda way: float(means[way][1]))
         return Quality(best, 100 * float(means[best][0]), float(means[best][1]), len(outcomes[best]))
 
-    @cached_property
-    def _hidden_cells(self) -> list[tuple[int, ...]]:
+    def _hidden_cells(self, alone: frozenset[int]) -> list[tuple[int, ...]]:
         """Combinations in random order; those that are hidden together are far from each other."""
         cells = list(self._cells)
         turns: Counter[tuple[int, ...]] = Counter()
         ordered = []
         for place in numpy_generator(self._seed, "analogies").permutation(len(cells)):
-            kin = tuple(value for attribute, value in enumerate(cells[place]) if attribute not in self._missing_along)
+            kin = tuple(value for attribute, value in enumerate(cells[place]) if attribute not in alone)
             ordered.append((turns[kin], cells[place]))
             turns[kin] += 1
         return [cell for _, cell in sorted(ordered, key=lambda one: one[0])]
 
-    def _draw_hidden(self, cell: tuple[int, ...], attribute: int, way: Way) -> Picture | None:
+    def _draw_hidden(self, cell: tuple[int, ...], attribute: int, way: Way, alone: frozenset[int]) -> Picture | None:
         """Draw a combination as if it were a gap: what all gaps lack, such as every skin of a person, is hidden too."""
-        kept = [a for a in range(len(cell)) if a not in self._missing_along]
+        kept = [a for a in range(len(cell)) if a not in alone]
         hidden = (self._codes[:, kept] == np.array(cell)[kept]).all(1)
         groups = self._source_groups(cell, attribute, way, 1, hidden)
         return self._draw(groups[0], attribute, cell, way, hidden) if groups else None
@@ -254,17 +275,6 @@ class Analogies:
         else:
             tried = list(dict.fromkeys(zip(*(rng.choice(each, _GRID).tolist() for each in values), strict=True)))
         return [cell for cell in tried if cell not in self._cells]
-
-    @cached_property
-    def _missing_along(self) -> frozenset[int]:
-        """Attributes of which no value of a gap's neighbours is there, as where a person has no picture in any skin."""
-        gaps = self.gaps[:_LOOKED_AT]
-        found = set()
-        for attribute, column in enumerate(self._codes.T):
-            near = [_with(gap, attribute, value) in self._cells for gap in gaps for value in np.unique(column).tolist()]
-            if near and np.mean(near) < _RARE:
-                found.add(attribute)
-        return frozenset(found)
 
     def _source_groups(
         self, cell: tuple[int, ...], attribute: int, way: Way, n: int, hidden: NDArray[np.bool_] | None = None

@@ -1,6 +1,6 @@
 """A copy of a dataset with pictures that are drawn by analogy in the gaps of its words."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -54,13 +54,7 @@ def fill_gaps(
     def fill() -> Generator[Progress, None, list[str]]:
         with Dataset.open(source) as data:
             analogies, rows = read_analogies(data, image, attributes, scheme, seed)
-            described = data.attributes[attributes]
-            lines = [
-                f"{described.names[attribute]}: of {each.cells} hidden pictures drawn again, {each.right:.0f} % are "
-                f"nearest to a real one of their words ({each.psnr:.1f} dB)"
-                + ("" if each.right >= least else f", fewer than {least:g} %, so this word is not changed")
-                for attribute, each in analogies.qualities.items()
-            ]
+            lines: list[str] = []
             gaps = analogies.gaps
             drawn: list[Analogy] = []
             codes: list[tuple[int, ...]] = []
@@ -72,6 +66,7 @@ def fill_gaps(
                 if len(drawn) >= limit:
                     break
             drawn, codes = drawn[:limit], codes[:limit]
+            lines += _describe_qualities(analogies, data.attributes[attributes].names, least)
             lines.append(
                 f"{len(set(codes)):,} of {len(gaps):,} combinations without a training picture got "
                 f"{len(drawn):,} pictures by analogy"
@@ -82,6 +77,19 @@ def fill_gaps(
         return lines
 
     return Work("filling gaps", limit, "picture", fill)
+
+
+def _describe_qualities(analogies: Analogies, names: Sequence[str], least: float) -> Iterator[str]:
+    """Yield a line on each attribute that was changed in hidden pictures."""
+    for alone, qualities in analogies.measured.items():
+        others = " and ".join(names[attribute] for attribute in sorted(alone))
+        where = f" where no other {others} is there" if alone else ""
+        for attribute, each in qualities.items():
+            verdict = "" if each.right >= least else f", fewer than {least:g} %, so it is not changed"
+            yield (
+                f"{names[attribute]}{where}: of {each.cells} hidden pictures drawn again, {each.right:.0f} % are "
+                f"nearest to a real one of their words ({each.psnr:.1f} dB){verdict}"
+            )
 
 
 def find_pictures(data: Dataset) -> tuple[str, str]:
