@@ -11,7 +11,7 @@ References:
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
@@ -35,6 +35,8 @@ _GRID = 20_000
 """Combinations among which gaps are looked for."""
 _LIKES = 3
 """Kinds of gaps, by the attributes of which they have no neighbour, that are measured: the most common ones."""
+_EQUAL = 3.0
+"""Difference in dB below which attributes whose changes are as often right are asked together."""
 _POOLED = 32
 """Largest side at which whole pictures are compared."""
 
@@ -154,15 +156,24 @@ class Analogies:
             n: Number of pictures; each begins from other sources.
             qualities: Attributes that may be changed, the preferred first; by default :meth:`qualities` of its like.
         """
-        for attribute, quality in (qualities or self.qualities(self.alone(code)) or self.qualities()).items():
-            drawn = [
-                Analogy(picture, self._origins[group[0]], (attribute,))
-                for group in self._source_groups(tuple(code), attribute, quality.way, n)
-                if (picture := self._draw(group, attribute, code, quality.way)) is not None
-            ]
-            if drawn:
+        ranked = qualities or self.qualities(self.alone(code)) or self.qualities()
+        if n == 1 and len(equals := _equals(ranked)) > 1:
+            drawn = [one for each in equals for one in self._change_one(code, *each, 2)]
+            if len(drawn) > 2:
+                return [replace(drawn[0], picture=np.median([one.picture for one in drawn], 0).astype(np.float32))]
+        for attribute, quality in ranked.items():
+            if drawn := self._change_one(code, attribute, quality, n):
                 return drawn
         return []
+
+    def _change_one(self, code: Sequence[int], attribute: int, quality: Quality, n: int) -> list[Analogy]:
+        """Draw up to ``n`` pictures of a combination from others that differ in this attribute."""
+        way = quality.way if n == 1 else replace(quality.way, sources=1)
+        return [
+            Analogy(picture, self._origins[group[0]], (attribute,))
+            for group in self._source_groups(tuple(code), attribute, way, n)
+            if (picture := self._draw(group, attribute, code, way)) is not None
+        ]
 
     def fill_all(self, n: int, least: float) -> Iterator[tuple[tuple[int, ...], list[Analogy]]]:
         """Yield gaps with up to ``n`` pictures of each; pictures that are drawn well help to draw others.
@@ -179,8 +190,8 @@ class Analogies:
             found = []
             for gap in left:
                 every = measured.get(likes[gap], measured[frozenset()])
-                ranked = [(attribute, each) for attribute, each in every.items() if each.right >= least]
-                if turn < len(ranked) and (drawn := self.fill(gap, n, dict([ranked[turn]]))):
+                equals = _equals(dict([*every.items()][turn:]))
+                if equals and equals[0][1].right >= least and (drawn := self.fill(gap, n, dict(equals))):
                     found.append((gap, drawn))
                     yield gap, drawn
             self._add(found)
@@ -241,8 +252,7 @@ class Analogies:
             return None
         means = {way: np.mean(np.array(each, float), 0) for way, each in outcomes.items()}
         highest = max(float(mean[0]) for mean in means.values())
-        share = (highest * len(outcomes[WAYS[0]]) + 1) / (len(outcomes[WAYS[0]]) + 2)  # never quite 0 or 1
-        error = math.sqrt(share * (1 - share) / len(outcomes[WAYS[0]]))
+        error = _share_error(highest, len(outcomes[WAYS[0]]))
         best = max((way for way in WAYS if means[way][0] >= highest - error), key=lambda way: float(means[way][1]))
         return Quality(best, 100 * float(means[best][0]), float(means[best][1]), len(outcomes[best]))
 
@@ -374,6 +384,24 @@ class Analogies:
         inside = slice(reach, reach + height), slice(reach, reach + width)
         moved = (total[inside] / count[inside]).transpose(2, 0, 1)
         return np.asarray((picture + moved).clip(0, 1), np.float32)
+
+
+def _equals(ranked: Mapping[int, Quality]) -> list[tuple[int, Quality]]:
+    """Return the attributes that are changed about as well as the first one."""
+    first = next(iter(ranked.values()), None)
+    return [
+        (attribute, each)
+        for attribute, each in ranked.items()
+        if first is not None
+        and each.right >= first.right - 141 * _share_error(first.right / 100, first.cells)  # the error of a difference
+        and each.psnr >= first.psnr - _EQUAL
+    ]
+
+
+def _share_error(share: float, number: int) -> float:
+    """Return the standard error of a share, which is never 0: as if one more had been right and one wrong."""
+    share = (share * number + 1) / (number + 2)
+    return math.sqrt(share * (1 - share) / number)
 
 
 def _with(cell: Sequence[int], attribute: int, value: int) -> tuple[int, ...]:
