@@ -9,10 +9,11 @@
 fifth of the hands), all of a zip with ``metadata.csv`` (file_name, text, subcategory, skin_tone); or papirus (84 of 336
 folders, 14 colours and 24 symbols), of a folder of SVG files, for which ``rsvg-convert`` must be installed.
 ``train`` makes data, fills gaps, trains a model (--as-before: without filled gaps, a narrow network, cross-entropy and
-4,000 steps) and fits q_agg, one thread. ``score`` draws one picture of each true one from a SOURCE: lookup, palette,
-filled (the pictures of fill-gaps themselves), or an aggregate, with guidance behind an @. Prints the PSNR to the truth
-[dB], how often the truth is the nearest of all pictures, each word of the nearest, and weave: the root mean square of
-what is finer than three pixels where the truth is even [grey levels of 255].
+4,000 steps) and fits q_agg, one thread. ``score`` draws one picture of each true one from a SOURCE: lookup,
+palette:COLUMN (of a picture that differs in this word), filled (the pictures of fill-gaps themselves), or an aggregate,
+with guidance behind an @. Prints the PSNR to the truth [dB], how often the truth is the nearest of all pictures, each
+word of the nearest, and weave: the root mean square of what is finer than three pixels where the truth is even [grey
+levels of 255].
 """
 
 import argparse
@@ -35,49 +36,14 @@ from scipy.ndimage import maximum_filter, minimum_filter, uniform_filter
 Key = tuple[str, ...]
 Cells = dict[Key, bytes]
 
-JOBS = [
-    "farmer",
-    "cook",
-    "student",
-    "singer",
-    "artist",
-    "teacher",
-    "factory-worker",
-    "technologist",
-    "office-worker",
-    "mechanic",
-    "scientist",
-    "astronaut",
-    "firefighter",
-    "health-worker",
-    "judge",
-    "pilot",
-    "police-officer",
-    "construction-worker",
-    "guard",
-    "detective",
-    "superhero",
-    "supervillain",
-    "mage",
-    "fairy",
-    "vampire",
-    "elf",
-]
+JOBS = {
+    *("farmer", "cook", "student", "singer", "artist", "teacher", "factory-worker", "technologist", "office-worker"),
+    *("mechanic", "scientist", "astronaut", "firefighter", "health-worker", "judge", "pilot", "police-officer"),
+    *("construction-worker", "guard", "detective", "superhero", "supervillain", "mage", "fairy", "vampire", "elf"),
+}
 COLOURS = [
-    "black",
-    "blue",
-    "brown",
-    "cyan",
-    "green",
-    "grey",
-    "indigo",
-    "magenta",
-    "orange",
-    "pink",
-    "red",
-    "teal",
-    "violet",
-    "yellow",
+    *("black", "blue", "brown", "cyan", "green", "grey", "indigo"),
+    *("magenta", "orange", "pink", "red", "teal", "violet", "yellow"),
 ]
 AS_BEFORE = ["--set", "model.image_likelihood=bernoulli", "--set", "model.image_network.channels=[32,64,128]"]
 
@@ -198,31 +164,24 @@ def read_pictures(folder: Path) -> tuple[list[str], dict[Key, np.ndarray]]:
     return columns, found
 
 
-def palette(train: dict[Key, np.ndarray], key: Key) -> np.ndarray:
-    """Colours of a training picture that differs in the last word, mapped as between the others of these two words."""
+def palette(train: dict[Key, np.ndarray], key: Key, place: int) -> np.ndarray:
+    """A training picture that differs in one word, its colours mapped as between other pictures of these two words."""
     codes = {one: ((x.transpose(1, 2, 0) * 31).round().astype(int) @ (1024, 32, 1)).ravel() for one, x in train.items()}
     best: tuple[int, np.ndarray] | None = None
-    for attribute in (len(key) - 1, 0):
-        for source in [
-            one
-            for one in train
-            if one != key and one[:attribute] + one[attribute + 1 :] == key[:attribute] + key[attribute + 1 :]
-        ]:
-            number, total = np.zeros(32768), np.zeros((32768, 3))
-            for one in train:
-                other = (*one[:attribute], key[attribute], *one[attribute + 1 :])
-                if one[attribute] == source[attribute] and other in train:
-                    number += np.bincount(codes[one], minlength=32768)
-                    for channel in range(3):
-                        total[:, channel] += np.bincount(codes[one], train[other][channel].ravel(), 32768)
-            known = number[codes[source]] > 0
-            mapped = total[codes[source]] / np.maximum(number[codes[source]], 1)[:, None]
-            picture = np.where(known[:, None], mapped, train[source].reshape(3, -1).T).T.reshape(train[source].shape)
-            if number.any() and (best is None or (~known).sum() < best[0]):
-                best = int((~known).sum()), picture
-        if best is not None:
-            return best[1]
-    return look_up(train, key)
+    for source in (one for one in train if one[:place] + one[place + 1 :] == key[:place] + key[place + 1 :]):
+        number, total = np.zeros(32768), np.zeros((32768, 3))
+        for one in train:
+            other = (*one[:place], key[place], *one[place + 1 :])
+            if one[place] == source[place] and other in train:
+                number += np.bincount(codes[one], minlength=32768)
+                for channel in range(3):
+                    total[:, channel] += np.bincount(codes[one], train[other][channel].ravel(), 32768)
+        known = number[codes[source]] > 0
+        mapped = total[codes[source]] / np.maximum(number[codes[source]], 1)[:, None]
+        picture = np.where(known[:, None], mapped, train[source].reshape(3, -1).T).T.reshape(train[source].shape)
+        if number.any() and (best is None or (~known).sum() < best[0]):
+            best = int((~known).sum()), picture
+    return look_up(train, key) if best is None else best[1]
 
 
 def look_up(train: dict[Key, np.ndarray], key: Key) -> np.ndarray:
@@ -230,8 +189,10 @@ def look_up(train: dict[Key, np.ndarray], key: Key) -> np.ndarray:
 
 
 def drawer(folder: Path, source: str, columns: list[str], train: dict[Key, np.ndarray]) -> Callable[[Key], np.ndarray]:
-    if source in ("lookup", "palette"):
-        return lambda key: {"lookup": look_up, "palette": palette}[source](train, key)
+    if source == "lookup":
+        return lambda key: look_up(train, key)
+    if source.startswith("palette:"):
+        return lambda key: palette(train, key, columns.index(source.partition(":")[2]))
     import mmgen
     from mmgen.artifacts import Dataset
     from mmgen.artifacts.elements import FILLED
