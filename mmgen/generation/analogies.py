@@ -215,6 +215,8 @@ class Analogies:
         Returns:
             The picture, and the attributes that were changed, in order.
         """
+        if all(new in (UNKNOWN, old) for old, new in zip(code, wanted, strict=True)):
+            return picture, ()
         now, changed = list(code), []
         for attribute, quality in self.qualities().items():
             if now[attribute] == wanted[attribute] or wanted[attribute] == UNKNOWN:

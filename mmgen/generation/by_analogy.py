@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.artifacts import Dataset
+from mmgen.artifacts.elements import FILLED
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Watch
@@ -61,13 +62,16 @@ def draw_by_analogy(
         scheme = loaded.settings.data.split
         analogies, rows = read_analogies(data, image, attributes, scheme, seed)
         codes, pixels = data.read_attributes(attributes, rows), data.read_pixels(image, rows)
+        drawn_before = _read_filled(data, image, attributes, rows)
     own = None if like == NEAREST else _read_picture(loaded, image, like, seed)
     if own is not None and number > 1:
         raise UsageError(f"--number got {number}, expected 1 with one picture to change; leave it out")
     drawn = []
     for text, code in zip(texts, descriptions.codes, strict=True):
         found = _change_own(analogies, codes, own, code) if own is not None else []
-        if own is None:
+        if own is None and number == 1 and tuple(code.tolist()) in drawn_before:
+            found = [drawn_before[tuple(code.tolist())]]
+        elif own is None:
             found = _change_nearest(analogies, codes, pixels, code, number)
         if len(found) < number:
             raise UsageError(
@@ -95,6 +99,22 @@ def draw_by_analogy(
 
 Changed = tuple[Picture, int, tuple[int, ...]]
 """A picture, the place of the training picture that it began from or is most like, and the attributes changed."""
+
+
+def _read_filled(data: Dataset, image: str, attributes: str, rows: np.ndarray) -> dict[tuple[int, ...], Changed]:
+    """Return the pictures that ``mmgen fill-gaps`` has added, the first of each combination."""
+    if FILLED not in data.factors:
+        return {}
+    origins = data.read_factor(FILLED)
+    added = np.flatnonzero(origins >= 0)[::-1]
+    codes, pixels = data.read_attributes(attributes, added), data.read_pixels(image, added)
+    places = {int(row): place for place, row in enumerate(rows)}
+    changed = [np.flatnonzero(one) for one in codes != data.read_attributes(attributes, origins[added])]
+    return {
+        tuple(code): (picture, places[origin], tuple(names.tolist()))
+        for code, picture, origin, names in zip(codes.tolist(), pixels, origins[added].tolist(), changed, strict=True)
+        if origin in places
+    }
 
 
 def _read_picture(loaded: "TrainedModel", image: str, like: str, seed: int) -> Picture:
