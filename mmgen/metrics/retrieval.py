@@ -235,11 +235,11 @@ class Retrieval(Metric):
                     some = pictures[start : start + at_once]
                     batch = some | words[number : number + 1].repeat(some.size)
                     trace = model.trace(batch, (image, name), draws, (image,))
-                    weight = trace.log_weight().double()
+                    weight, prior = trace.log_weight().double(), model.posterior(batch, ())
                     for posterior, values in parts.items():
                         if posterior != "prior":
                             log_q = loaded.posteriors[posterior].log_prob(trace.z, batch.select([name]))
-                            values.append((weight + log_q.double() - model.log_prior(trace.z).double()).logsumexp(0))
+                            values.append((weight + log_q.double() - prior.log_prob(trace.z).double()).logsumexp(0))
                         else:
                             values.append(weight.logsumexp(0))
                 for posterior, values in parts.items():
