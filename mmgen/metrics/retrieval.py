@@ -235,11 +235,12 @@ class Retrieval(Metric):
                     some = pictures[start : start + at_once]
                     batch = some | words[number : number + 1].repeat(some.size)
                     trace = model.trace(batch, (image, name), draws, (image,))
-                    weight, prior = trace.log_weight().double(), model.posterior(batch, ())
+                    weight = trace.log_weight().double()
                     for posterior, values in parts.items():
                         if posterior != "prior":
                             log_q = loaded.posteriors[posterior].log_prob(trace.z, batch.select([name]))
-                            values.append((weight + log_q.double() - prior.log_prob(trace.z).double()).logsumexp(0))
+                            log_prior = model.posterior(batch, ()).log_prob(trace.z).double()
+                            values.append((weight + log_q.double() - log_prior).logsumexp(0))
                         else:
                             values.append(weight.logsumexp(0))
                 for posterior, values in parts.items():
