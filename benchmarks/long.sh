@@ -96,6 +96,15 @@ for own in "letters:${LETTERS:-}" "hands:${HANDS:-}" "emoji:${EMOJI:-}"; do
     words_first "$name" quickstart/pictures 2300 10 10
 done
 
+# Conditional VAEs with a learned prior, beside densities fitted afterwards: some two hours of one core for each set of data.
+for data in shapes digits; do
+    python "$here/conditional_vaes.py" "conditional-vaes-$data" "$data" --toml "conditional-vaes-$data.toml" > "conditional-vaes-$data.md"
+done
+if [ -n "${LETTERS:-}" ]; then
+    mkdir -p conditional-vaes-letters && cp letters/letters.h5 conditional-vaes-letters
+    python "$here/conditional_vaes.py" conditional-vaes-letters letters > conditional-vaes-letters.md
+fi
+
 # Emoji from words with a pretrained autoencoder, an hour of one core: TWEMOJI names twemoji-64.zip, TAEF2 the folder of weights.
 if [ -n "${TWEMOJI:-}" ] && [ -n "${TAEF2:-}" ]; then
     [ -f emoji-names.h5 ] || mmgen make-data folder "$TWEMOJI" --attributes category,subcategory,skin_tone --unknown NA --group text -o emoji-names.h5

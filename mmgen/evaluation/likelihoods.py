@@ -71,8 +71,12 @@ def _make_posterior_density(loaded: TrainedModel, posterior: str) -> Density:
 
 
 def _make_estimated_density(loaded: TrainedModel, posterior: str) -> EstimatedDensity:
-    """Return a function that computes log q(z | y) of a posterior, and its standard error if it is an estimate."""
+    """Return a function that computes log q(z | y) of a posterior, and its standard error if it is an estimate.
+
+    Of a conditional model y is as it is given, with words left open, since its decoder sees it so.
+    """
     source, words = loaded.posteriors[posterior], description_modality(loaded)
+    source = source.completing(None) if loaded.model.conditional_on else source
     return lambda z, points: source.log_prob_with_error(z, source.select_words(points, words))
 
 

@@ -239,7 +239,8 @@ class Retrieval(Metric):
                     for posterior, values in parts.items():
                         if posterior != "prior":
                             log_q = loaded.posteriors[posterior].log_prob(trace.z, batch.select([name]))
-                            values.append((weight + log_q.double() - model.log_prior(trace.z).double()).logsumexp(0))
+                            log_prior = model.posterior(batch, ()).log_prob(trace.z).double()
+                            values.append((weight + log_q.double() - log_prior).logsumexp(0))
                         else:
                             values.append(weight.logsumexp(0))
                 for posterior, values in parts.items():

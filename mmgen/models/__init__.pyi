@@ -1,9 +1,7 @@
 from ._base import (
     Demands as Demands,
-    GaussianModel as GaussianModel,
     Inputs as Inputs,
     Model as Model,
-    Unit as Unit,
 )
 from ._build import build_model as build_model
 from ._capabilities import (
@@ -12,12 +10,20 @@ from ._capabilities import (
     check_capabilities as check_capabilities,
 )
 from ._draw_steps import DrawingStep as DrawingStep
+from ._gaussian_model import (
+    GaussianModel as GaussianModel,
+    Unit as Unit,
+)
 from ._parts import (
     Examples as Examples,
     Preparation as Preparation,
     available_modalities as available_modalities,
     make_decoders as make_decoders,
     networks_by_kind as networks_by_kind,
+)
+from ._prior import (
+    LearnedPrior as LearnedPrior,
+    PriorNetwork as PriorNetwork,
 )
 from ._settings import (
     DataSettings as DataSettings,

@@ -10,6 +10,7 @@ from mmgen.modalities import Described, Description, observed_modalities
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
+from mmgen.models._prior import PriorNetwork
 from mmgen.networks import AttributeNetwork, SharedNetwork, TextNetwork
 from mmgen.settings.config import Settings
 
@@ -71,6 +72,9 @@ class MultimodalSettings(ModelSettings):
     """Widths of the networks over sentences, where there is text; left out, those of the paper."""
     networks: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Settings of the networks over other kinds of data, by kind (``networks.vector.hidden``); left out, theirs."""
+    prior: PriorNetwork | None = None
+    """Prior p(z | y) that is learned with the model, where decoders see the words y (objective cvae); left out, N(0, I)
+    whatever the words."""
     shared: SharedNetwork | None = None
     """Networks next to z that modalities share (CK Section 5.1); left out, each modality has its own."""
     hidden: Count = 512

@@ -23,7 +23,8 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Modality
 from mmgen.modalities.image import Image
-from mmgen.models._base import Demands, GaussianModel
+from mmgen.models._base import Demands
+from mmgen.models._gaussian_model import GaussianModel
 from mmgen.models._parts import Examples, Preparation, available_modalities, networks_by_kind
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.networks import AttributeNetwork, GridReader, TextNetwork

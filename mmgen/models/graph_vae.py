@@ -18,7 +18,8 @@ from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Graph
 from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.vector import Vector
-from mmgen.models._base import Demands, GaussianModel
+from mmgen.models._base import Demands
+from mmgen.models._gaussian_model import GaussianModel
 from mmgen.models._parts import available_modalities
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.networks import GraphConvolution, normalised_adjacency

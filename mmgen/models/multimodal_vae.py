@@ -23,8 +23,10 @@ from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
-from mmgen.models._base import Demands, GaussianModel
+from mmgen.models._base import Demands
+from mmgen.models._gaussian_model import GaussianModel
 from mmgen.models._parts import available_modalities, make_decoders, networks_by_kind
+from mmgen.models._prior import LearnedPrior
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks import AttributeDecoder, GridReader, ImageNetwork, SharedDecoder, TextNetwork
 from mmgen.settings.config import build_member
@@ -42,10 +44,11 @@ class MultimodalVAE(GaussianModel):
             [B, D + description] (see ``condition``).
         inference: q(z | any answered set of modalities).
         condition: For a conditional model p(x | z, y): the attributes or text y that its decoders also see. y is then
-            no observation, so p(z | y) = p(z).
+            no observation, so p(z | y) = p(z), unless a prior is learned.
         condition_encoder: The network from text y to what decoders see; None for attributes.
         shared: A network that z passes before decoders; None where all of them see z itself.
         sharing: Names of the modalities whose decoders come after ``shared``; None for all.
+        learned_prior: The network from the features of y to p(z | y); None for N(0, I).
     """
 
     settings = MultimodalSettings
@@ -60,6 +63,7 @@ class MultimodalVAE(GaussianModel):
         shared: nn.Module | None = None,
         sharing: Collection[str] | None = None,
         condition_encoder: nn.Module | None = None,
+        learned_prior: LearnedPrior | None = None,
     ) -> None:
         super().__init__()
         self.latent = latent
@@ -68,6 +72,7 @@ class MultimodalVAE(GaussianModel):
         self.inference = inference
         self.condition, self.condition_encoder = condition, condition_encoder
         self.shared = shared
+        self.learned_prior = learned_prior
         self.sharing = modalities.keys() if sharing is None else sharing
 
     @classmethod
@@ -141,13 +146,23 @@ class MultimodalVAE(GaussianModel):
         )
         inference: Inference = mmgen.inference.get(settings.inference or demands.inference)(parts, demands.posteriors)
         _check_inference(settings.inference or demands.inference, inference, demands)
+        if settings.prior is not None and not described:
+            raise SettingsError(
+                f"model.prior got settings, but nothing that decoders see: the objective generates "
+                f"{', '.join(demands.generates)} from z alone; leave it out, or use objective cvae"
+            )
+        prior = None if settings.prior is None else LearnedPrior(latent.size, described, settings.prior)
         kind = MixtureVAE if inference.mixes else cls
-        return kind(latent, modalities, decoders, inference, condition, shared, sharing, condition_encoder)
+        return kind(latent, modalities, decoders, inference, condition, shared, sharing, condition_encoder, prior)
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
         """Names of the modalities that decoders get besides z: () except for a CVAE."""
         return (self.condition.name,) if self.condition else ()
+
+    @property
+    def prior_reads(self) -> tuple[str, ...]:
+        return self.conditional_on if self.learned_prior is not None else ()
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -162,14 +177,25 @@ class MultimodalVAE(GaussianModel):
         return not inputs or inputs == self.conditional_on or self.inference.has_posterior(inputs)
 
     def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
-        """Return q(z | inputs) [B, D]; p(z) if there are no inputs, or only the condition of a conditional model.
+        """Return q(z | inputs) [B, D]; the prior if there are no inputs, or only the condition of a conditional model.
 
         Raises:
             UsageError: The model has no such inference network.
         """
         if not inputs or inputs == self.conditional_on:
-            return DiagonalGaussian.standard(batch.size, self.latent_size, like=next(self.parameters()))
+            return self.prior(batch)  # type: ignore[return-value]  # a mixture is one of posterior_of too
         return self.inference.posterior(batch, inputs)
+
+    def prior(self, batch: Batch) -> DiagonalGaussian | GaussianMixture:
+        if self.learned_prior is None:
+            return super().prior(batch)
+        prior: DiagonalGaussian | GaussianMixture = self.learned_prior(self._describe(batch, "z"))
+        return prior
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        if self.learned_prior is not None:
+            raise UsageError("the prior of this model depends on the words; use prior(batch).log_prob(z)")
+        return super().log_prior(z)
 
     def posteriors(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
         return self.inference.posteriors(batch, queries)
@@ -194,19 +220,19 @@ class MultimodalVAE(GaussianModel):
         if self.shared is not None and name in self.sharing:
             flat = self.shared(flat)
         if self.condition:
-            if condition is None or self.condition.name not in condition.values:
-                raise UsageError(
-                    f"this conditional model needs {self.condition.name} to generate {name}; give a description"
-                )
-            description = self._describe(condition)
+            description = self._describe(condition, name)
             spread = description.to(flat.dtype).expand(*z.shape[:-1], description.shape[-1])
             flat = torch.cat([flat, spread.reshape(-1, description.shape[-1])], -1)
         parameters: Tensor = self.decoders[name](flat)
         return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
 
-    def _describe(self, condition: Batch) -> Tensor:
-        """Return the features of descriptions [B, F] that decoders see; zeros for an absent text."""
+    def _describe(self, condition: Batch | None, name: str) -> Tensor:
+        """Return the features of descriptions [B, F] from which ``name`` is generated; zeros for an absent text."""
         assert self.condition is not None
+        if condition is None or self.condition.name not in condition.values:
+            raise UsageError(
+                f"this conditional model needs {self.condition.name} to generate {name}; give a description"
+            )
         values, present = condition.values[self.condition.name], condition.present[self.condition.name]
         if isinstance(self.condition, Attributes):
             return self.condition.describe(values, present)
@@ -234,7 +260,7 @@ class MultimodalVAE(GaussianModel):
         return list(self.inference.parameters())
 
     def generative_networks(self) -> list[nn.Module]:
-        further = (self.shared, self.condition_encoder)
+        further = (self.shared, self.condition_encoder, self.learned_prior)
         return [self.decoders, *(network for network in further if network is not None)]
 
 

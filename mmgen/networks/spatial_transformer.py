@@ -37,7 +37,8 @@ class SpatialTransformer(ImageNetwork):
     background: float = -6.0
     """Decoder output where nothing is drawn, at first: a logit, so the probability of ink is 0.2 %."""
     grounds: bool = False
-    """Whether z decides the colour of the canvas too: for one object on an even ground of several colours."""
+    """Whether z decides the colour of the canvas too, which a mask on the sheet covers: for one object on an even
+    ground of several colours."""
     patch: Size = 4
     """Side of the patches that the encoder folds into channels."""
     channels: Sizes = (32, 64, 128)
@@ -75,7 +76,7 @@ class _DrawAndPlace(nn.Module):
         super().__init__()
         self.shape, self.sheet = shape, sheet
         act = ACTIVATIONS[activation]
-        self.draw = dense_layers([inputs, *hidden, shape[0] * sheet * sheet], act)
+        self.draw = dense_layers([inputs, *hidden, (shape[0] + grounds) * sheet * sheet], act)
         self.place = dense_layers([inputs, hidden[0], hidden[0], 6], act)
         self.background = nn.Parameter(torch.full((shape[0], 1, 1), background))
         self.ground = dense_layers([inputs, hidden[0] // 2, shape[0]], act) if grounds else None
@@ -87,13 +88,19 @@ class _DrawAndPlace(nn.Module):
             last.bias.copy_(torch.tensor([1.5, 0.0, 0.0, 0.0, 1.5, 0.0]))
 
     def forward(self, z: Tensor) -> Tensor:
-        ink = full_precision(self.draw(z)).reshape(-1, self.shape[0], self.sheet, self.sheet)
+        ink = full_precision(self.draw(z)).reshape(len(z), -1, self.sheet, self.sheet)
+        if self.ground is not None:
+            # Added to the ground, ink would be a product of shape and contrast, with another sign on dark grounds.
+            mask = ink[:, -1:].sigmoid()
+            ink = torch.cat([mask * ink[:, :-1], mask], 1)
         # Coordinates in bf16 would be off by whole pixels.
         affine = full_precision(self.place(z)).reshape(-1, 2, 3)
         with torch.autocast(z.device.type, enabled=False):
             placed = F.grid_sample(ink, self._sampling_grid(affine), "bilinear", "zeros", align_corners=False)
-        canvas = self.background + placed
-        return canvas if self.ground is None else canvas + full_precision(self.ground(z))[:, :, None, None]
+        if self.ground is None:
+            return self.background + placed
+        ground = self.background + full_precision(self.ground(z))[:, :, None, None]
+        return (1 - placed[:, -1:]) * ground + placed[:, :-1]
 
     def _sampling_grid(self, affine: Tensor) -> Tensor:
         """Return each canvas pixel's place on the small picture [B, H, W, 2]; as F.affine_grid, but fast on CPUs."""

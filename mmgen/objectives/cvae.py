@@ -19,7 +19,9 @@ __all__ = ["Cvae"]
 class Cvae(Objective, settings=True):
     r"""Bound on log p(x|y): encoder and decoder are given the description y, which is not generated.
 
-    .. math:: E_{q(z|x,y)}[\log p(x|z,y)] - \beta \, KL(q(z|x,y) \,\|\, p(z))
+    .. math:: E_{q(z|x,y)}[\log p(x|z,y)] - \beta \, KL(q(z|x,y) \,\|\, p(z|y))
+
+    p(z|y) is N(0, I), or as Sohn et al. have it (Eq. 4) a network's, learned with the model: setting ``model.prior``.
     """
 
     observation: str = "image"
@@ -40,7 +42,7 @@ class Cvae(Objective, settings=True):
         return Demands(frozenset([(x, y)]), generates=(x,), conditions_on=(y,))
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return None: y is not generated, so that there is no p(y|z), and p(z|y) is p(z)."""
+        """Return None: y is not generated, so that there is no p(y|z), and nothing of it in p(z|y)."""
         return None
 
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:

@@ -16,13 +16,14 @@ from mmgen.results.naming import LEARNED_PRIOR, PosteriorName, Weights
 
 
 class Prior(Posterior):
-    """Posterior that ignores descriptions: the prior p(z) of the model."""
+    """The prior of the model: p(z), which ignores descriptions, or a p(z | words) that it has learned."""
 
     name = "prior"
 
     def __init__(self, model: Model, path: Path) -> None:
         self.model, self.path = model, path
         self.size = model.latent_size
+        self.reads = model.prior_reads
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         return self.model.posterior(words, ()).sample(generator, (n,))

@@ -66,7 +66,7 @@ class ExactTask(DensityTask):
         """
         model, batch = self._model[0], self.hide_attributes(batch)
         z, weights, log_q = self.aggregate.sample_with_log_prob(batch, batch.size)
-        log_prior = model.log_prior(z)
+        log_prior = model.posterior(batch, ()).log_prob(z)
         condition = self.aggregate.condition
         log_likelihood = torch.zeros_like(log_q)
         if condition and condition.name in model.modalities:

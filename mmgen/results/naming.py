@@ -25,7 +25,7 @@ _NAMES = {
     "image": ("q(z|x)", "of images", "what the encoder sees in the picture"),
     "scan": ("q_scan", "SCAN's, which covers q(z|x)", "where SCAN expects pictures"),
     LEARNED_PRIOR: ("q(z)", LEARNED_PRIOR, "where all real pictures lie"),
-    CONDITIONAL: (CONDITIONAL, "p(z), the words go to the decoder", "a plain conditional VAE"),
+    CONDITIONAL: (CONDITIONAL, "its own prior, the words go to the decoder", "a plain conditional VAE"),
     RETRIEVAL: (RETRIEVAL, "training pictures whose words fit best", "real pictures with these words"),
 }
 """Symbol, explanation and plain words of each posterior."""

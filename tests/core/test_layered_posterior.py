@@ -11,7 +11,7 @@ import mmgen.models
 from mmgen.baselines._base import NoiselessTask
 from mmgen.core.errors import UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.models._base import GaussianModel
+from mmgen.models import GaussianModel
 from mmgen.posteriors import LayeredPosterior, encode_in_slices, encode_points, posterior_of
 from mmgen.testing.linear_gaussian import WEIGHTS
 from mmgen.testing.models import small_model

@@ -78,13 +78,18 @@ def test_the_sheet_is_placed_where_the_map_says() -> None:
 def test_z_decides_the_colour_of_the_canvas() -> None:
     decoder = _DrawAndPlace(2, (3, 16, 16), 8, (4, 4), 0.0, "relu", grounds=True)
     assert decoder.ground is not None
+    z = torch.randn(4, 2)
     with torch.no_grad():
         decoder.draw[-1].weight.zero_()
-        decoder.draw[-1].bias.zero_()
-        z = torch.randn(4, 2)
-        drawn, ground = decoder(z), decoder.ground(z)
+        mask = decoder.draw[-1].bias.fill_(2.0).unflatten(0, (4, 8, 8))[3]
+        mask.fill_(-40.0)
+        drawn, ground = decoder(z), decoder.ground(z)[:, :, None, None]
+        mask.fill_(40.0)
+        covered = decoder(z)
     assert ground.std(0).min() > 0
-    torch.testing.assert_close(drawn, ground[:, :, None, None].expand_as(drawn))
+    torch.testing.assert_close(drawn, ground.expand_as(drawn))
+    torch.testing.assert_close(covered[..., 6:10, 6:10], torch.full((4, 3, 4, 4), 2.0))  # whatever the ground is
+    torch.testing.assert_close(covered[..., :1, :], ground.expand_as(drawn)[..., :1, :])
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ def test_every_network_that_draws_is_computed_as_torch_does(grey: tuple[Path, An
             for channels in (1, 3):
                 shape = (channels, 32, 32)
                 torch.manual_seed(channels)
-                network = member(**member.settings_for_sides((32,)))
+                grounds = {"grounds": channels == 3} if name == "spatial-transformer" else {}
+                network = member(**member.settings_for_sides((32,)), **grounds)
                 decoder, encoder = network.decoder(5, shape).eval(), network.encoder(shape)[0].eval()
                 for module in (*decoder.modules(), *encoder.modules()):
                     if isinstance(module, nn.BatchNorm2d | nn.BatchNorm1d):

@@ -57,7 +57,7 @@ def test_a_plain_conditional_vae_stands_first_under_its_name(said: Any) -> None:
         line("coverage", 70.0, 3, "prior", "true", **plain),
     )
     assert rows == [
-        "A plain conditional VAE | plain conditional VAE: p(z), the words go to the decoder | 70.0 ± 0.5",
+        "A plain conditional VAE | plain conditional VAE: its own prior, the words go to the decoder | 70.0 ± 0.5",
         "Where real pictures lie | q_agg: fitted to the aggregate | 74.0 ± 0.5",
     ]
 

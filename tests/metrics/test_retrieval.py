@@ -152,6 +152,10 @@ class Conditional:
     def log_prior(self, z: Tensor) -> Tensor:
         return DiagonalGaussian.standard(1, like=z).log_prob(z)
 
+    def posterior(self, batch: Batch, inputs: tuple[str, ...]) -> DiagonalGaussian:
+        assert inputs == ()
+        return DiagonalGaussian.standard(batch.size, 1)
+
     def trace(self, batch: Batch, inputs: tuple[str, ...], samples: int, names: tuple[str, ...]) -> Trace:
         assert inputs == ("image", "attributes")
         assert names == ("image",)

@@ -139,6 +139,9 @@ class StepWriter:
         ]
         return self._step(op, spread, shape)
 
+    def _rsub(self, x: Value, first: Any) -> Value:
+        return self._binary("sub", first, x)
+
     def _mm(self, x: Value, weight: Any) -> Value:
         return self._addmm(None, x, weight)
 

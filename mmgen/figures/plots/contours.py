@@ -89,7 +89,7 @@ def _true_posterior(session: Session, descriptions: Descriptions, z: "torch.Tens
     model = session.model.model
     condition = descriptions.batch(session.model, 0)
     described = session.model.text if descriptions.tokens is not None else session.model.attributes
-    log_true = model.log_prior(z)[:, 0]
+    log_true = model.posterior(condition, ()).log_prob(z)[:, 0]
     if described is not None and described.name in model.generates:
         parts = [model.log_likelihood(described.name, part, condition)[:, 0] for part in torch.split(z, _POINTS)]
         log_true = log_true + torch.cat(parts)
