@@ -14,7 +14,7 @@ TESTED := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python
 # In the order of their names: xdist would put files with few tests last, and those take longest, while one core waits.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help install quickstart test test-slow test-all lint format types site clean
+.PHONY: help install quickstart test test-slow test-all bounds lint format types site clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -32,6 +32,9 @@ test-slow: $(VENV)/.installed-dev  ## A fourteenth of the slow tests, those of t
 
 test-all: $(VENV)/.installed-dev  ## Every test, the slow ones too
 	$(TESTED) -m pytest $(PARALLEL) -m 'slow or not slow' $(PYTEST_OPTIONS)
+
+bounds:  ## The lowest versions of all dependencies at once, then the newest, in environments of their own
+	PYTHON=$(PYTHON) .ci/bounds
 
 lint: $(VENV)/.installed-dev  ## Style
 	$(BIN)/ruff check .

@@ -27,7 +27,7 @@ from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.commands import source_file_of, stage_class, stage_names
 from mmgen.core.errors import Interrupted, MmgenError, advice_of, clip, format_unknown_name
 from mmgen.core.parsing import strip_controls
-from mmgen.core.processes import REPEAT_SECONDS, prepare_program, stop_requests
+from mmgen.core.processes import REPEAT_SECONDS, prepare_program, stop_handlers, stop_requests
 from mmgen.core.surroundings import is_first_process
 from mmgen.core.version import __version__
 
@@ -208,7 +208,7 @@ def _explain_system_failure(error: Exception) -> str | None:
 
 
 class Terminated(BaseException):
-    """Exception that SIGTERM raises, so that temporary files are removed as after Ctrl-C."""
+    """Exception that a signal other than Ctrl-C raises, so that temporary files are removed as after Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -224,13 +224,12 @@ def _raise_stop_request(number: int, frame: object) -> None:
 
 
 def _install_signal_handlers() -> None:
-    """Let Ctrl-C and SIGTERM end a command, unless the parent process made this one ignore them."""
+    """Let Ctrl-C, SIGTERM and their kind end a command, unless the parent process made this one ignore them."""
     stop_requests.clear()
     if threading.current_thread() is not threading.main_thread():
         return
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _raise_stop_request)
+    for number in stop_handlers():
+        signal.signal(number, _raise_stop_request)
 
 
 def _wait_for_first_process() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
-from mmgen.artifacts.files import open_internal_file
+from mmgen.artifacts.files import try_lock
 from mmgen.cli._console import say
 from mmgen.core.errors import Interrupted, MmgenError, reason_of
 from mmgen.core.processes import start_mmgen
@@ -43,31 +43,18 @@ def hold_lock(path: Path, is_needed: Callable[[], bool]) -> Iterator[int]:
 
 def _wait_for_lock(lock_file: Path, is_needed: Callable[[], bool]) -> int:
     """Wait until this process holds the lock, and return the descriptor of the lock file."""
-    try:
-        import fcntl
-    except ImportError:
-        raise MmgenError(
-            "this system has no locks of files, which a run of several stages needs; use Linux, macOS or WSL, or "
-            "type the commands that --dry-run lists"
-        ) from None
     is_announced = False
     while True:
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            handle = open_internal_file(lock_file, os.O_RDWR)
+            if (handle := try_lock(lock_file)) is not None:
+                return handle
+        except ImportError:
+            raise MmgenError(
+                "this system has no locks of files, which a run of several stages needs; use Linux, macOS or WSL, or "
+                "type the commands that --dry-run lists"
+            ) from None
         except OSError as error:
-            raise _lock_error(lock_file, error) from None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle), os.stat(lock_file)):
-                    return handle
-            os.close(handle)
-            continue
-        except BlockingIOError:
-            os.close(handle)
-        except OSError as error:
-            os.close(handle)
             raise _lock_error(lock_file, error) from None
         if not is_announced:
             made = lock_file.name.removeprefix(".").removesuffix(".lock")

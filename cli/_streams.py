@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from mmgen.core.errors import MmgenError, reason_of
 from mmgen.core.plain_text import MARKS, NotTextError, decode_text
+from mmgen.core.processes import stop_handlers
 
 _MOST_BYTES = 1 << 20
 """Limit of stdin, which holds paths, one per line."""
@@ -181,21 +182,20 @@ def read_stdin() -> str:
 
 @contextmanager
 def ignore_first_interrupt() -> Iterator[None]:
-    """Ignore the first Ctrl-C or SIGTERM in this block, in which a finished file's path is printed."""
+    """Ignore the first signal that asks to stop in this block, in which a finished file's path is printed."""
     # Else the command could report an interruption although the file is complete, and refuse to replace it when
     # repeated.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = stop_handlers()
 
     def restore_handlers() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    for number, handler in before.items():
-        if handler != signal.SIG_IGN:
-            signal.signal(number, lambda *_: restore_handlers())
+    for number in before:
+        signal.signal(number, lambda *_: restore_handlers())
     try:
         yield
     finally:

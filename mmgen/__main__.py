@@ -11,7 +11,12 @@ import sys
 
 __all__ = ["main"]
 
-_SAYINGS = {_signal.SIGINT: "interrupted", _signal.SIGTERM: "terminated"}
+_SAYINGS = {_signal.SIGINT: "interrupted"}
+_SAYINGS |= {
+    getattr(_signal, name): "terminated"
+    for name in ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGXCPU")
+    if hasattr(_signal, name)
+}
 
 
 def _leave(number: int, frame: object) -> None:
@@ -64,7 +69,7 @@ def main() -> None:
         code = left.code if isinstance(left.code, int) else 1
         raise
     except (KeyboardInterrupt, Terminated) as error:  # again, while what the first one had ended was tidied up
-        number = _signal.SIGTERM if isinstance(error, Terminated) else _signal.SIGINT
+        number = error.number if isinstance(error, Terminated) else _signal.SIGINT
         code = 128 + number
         os.write(2, f"mmgen: {_SAYINGS[number]}\n".encode())
         raise SystemExit(code) from None

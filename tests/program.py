@@ -15,6 +15,7 @@ import torch
 
 from mmgen.artifacts import read_checkpoint
 from mmgen.cli._main import main
+from mmgen.core.processes import STOP_SIGNALS
 from mmgen.settings import plugins
 
 MMGEN = [sys.executable, "-m", "mmgen"]
@@ -56,7 +57,7 @@ def within(folder: Path, *arguments: object, given: str = "") -> "subprocess.Com
     words = [str(argument) for argument in arguments]
     sys.stdin = io.StringIO(given)
     code: object = None
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
         with (
             contextlib.chdir(folder),

@@ -13,6 +13,7 @@ from mmgen.artifacts.latents import Latents, read_latents, write_latents
 from mmgen.artifacts.lineage import (
     check_nothing_lost,
     check_output,
+    check_unchanged,
     find_parent,
     find_record,
     find_relatives,
@@ -35,6 +36,7 @@ __all__ = [
     "check_nothing_lost",
     "check_output",
     "check_replaceable",
+    "check_unchanged",
     "find_parent",
     "find_relatives",
     "find_record",

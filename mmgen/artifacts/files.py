@@ -1,6 +1,7 @@
 """Writing files so that a reader never sees half of one, and looking at files before trusting them."""
 
 import errno
+import itertools
 import os
 import secrets
 import stat
@@ -15,6 +16,9 @@ from mmgen.core.parsing import MalformedError, read_text
 SUMS = "SHA256SUMS"
 """Name of the file of checksums in an exported folder."""
 _OF_PATHS = {errno.ENOENT: "choose another folder", errno.ENOTDIR: "choose a path in a folder"}
+
+_looked_at: "dict[str, tuple[int, ...] | None]" = {}
+"""What was at a path when :func:`note_output` looked, by its resolved name."""
 
 _STALE_SECONDS = 24 * 3600
 """A temporary file untouched for this long belongs to a writer that was killed."""
@@ -98,7 +102,7 @@ def check_writable(final: Path) -> None:
         ArtifactError: It takes none.
     """
     final = Path(final)
-    tried = _temporary_path(_resolve_folder(final))
+    tried = temporary_path(_resolve_folder(final))
     try:
         os.close(os.open(tried, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
@@ -113,11 +117,71 @@ def _resolve_folder(final: Path) -> Path:
     return Path(os.path.realpath(final.parent)) / final.name
 
 
+def _identify(path: Path) -> tuple[int, ...] | None:
+    """Return what distinguishes the file at ``path`` from any other one, without following a link; None for none."""
+    with suppress(OSError):
+        status = os.lstat(path)
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return None
+
+
+def note_output(final: Path) -> None:
+    """Remember what is at ``final`` before minutes of work: its next :func:`atomic_path` replaces nothing else."""
+    target = _resolve_folder(Path(final))
+    _looked_at[str(target)] = _identify(target)
+
+
+def was_written_meanwhile(final: Path) -> bool:
+    """Return whether something else is at ``final`` now than when :func:`note_output` looked, which is forgotten."""
+    target = _resolve_folder(Path(final))
+    return _looked_at.pop(str(target), now := _identify(target)) != now
+
+
+def _link(temporary: Path, name: Path) -> bool:
+    """Give a finished file a name; return False, without replacing anything, if the name is taken."""
+    try:
+        os.link(temporary, name)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        if os.path.lexists(name):
+            return False
+        os.replace(temporary, name)
+    return True
+
+
+def numbered(path: Path) -> Iterator[Path]:
+    """Yield names like ``path`` for what was made too late: ``model-2.safetensors``, ``model-3.safetensors``, ..."""
+    return (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in itertools.count(2))
+
+
+def written_meanwhile_error(final: Path, kept: Path) -> ArtifactError:
+    """Return the error of a command that came too late to write ``final``, and has written ``kept`` instead."""
+    return ArtifactError(
+        f"{final} was written by another command while this one worked, and stays as it is; what this one made is "
+        f"{kept}: keep the one that you want, and give each command an --output of its own"
+    )
+
+
+def _take_name(temporary: Path, target: Path, final: Path) -> None:
+    """Give a finished file its name, unless another program took that since :func:`note_output` looked."""
+    is_new = _looked_at.get(str(target), ()) is None
+    if not was_written_meanwhile(target):
+        if not is_new:
+            os.replace(temporary, target)
+            return
+        if _link(temporary, target):
+            return
+    kept = next(name for name in numbered(target) if _link(temporary, name))
+    raise written_meanwhile_error(final, final.with_name(kept.name))
+
+
 def _temporary_prefix(final: Path) -> str:
     return f".{final.name[:60]}."
 
 
-def _temporary_path(final: Path) -> Path:
+def temporary_path(final: Path) -> Path:
+    """Return a hidden path beside ``final`` that nothing has."""
     return final.parent / f"{_temporary_prefix(final)}{secrets.token_hex(6)}.part"
 
 
@@ -147,7 +211,8 @@ def atomic_path(final: Path) -> Iterator[Path]:
     folder is synced. Any error removes it and leaves an older ``final`` as it was. A link is replaced, never followed.
 
     Raises:
-        ArtifactError: The file system refuses (full, read-only, no such folder), or ``final`` is no regular file.
+        ArtifactError: The file system refuses (full, read-only, no such folder), or ``final`` is no regular file; or
+            another program has written it since :func:`note_output`, and this file has another name.
 
     Example:
         >>> import tempfile
@@ -159,12 +224,12 @@ def atomic_path(final: Path) -> Iterator[Path]:
     """
     check_replaceable(final)
     target = _resolve_folder(final)
-    temporary = _temporary_path(target)
+    temporary = temporary_path(target)
     try:
         _remove_stale(target.parent, _temporary_prefix(target))
         yield temporary
         _sync(temporary, os.O_RDWR)  # Windows syncs no file that is only read
-        os.replace(temporary, target)
+        _take_name(temporary, target, Path(final))
         # The data are safe already; some file systems cannot sync a folder, and that must not fail the work.
         with suppress(OSError):
             _sync(target.parent, os.O_RDONLY)
@@ -202,6 +267,32 @@ def open_internal_file(path: str | Path, flags: int) -> int:
             os.unlink(path)
     flags |= os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     return os.open(path, flags, 0o666)
+
+
+def try_lock(path: Path) -> int | None:
+    """Lock a file, created if it is missing, and return its descriptor; None while another program holds the lock.
+
+    Raises:
+        ImportError: The system has no such locks.
+        OSError: The file system refuses.
+    """
+    import fcntl
+
+    while True:
+        handle = open_internal_file(path, os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except FileNotFoundError:  # who held it has removed it
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
 
 
 def make_internal_folder(path: Path) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from mmgen.artifacts.containers import add_article, read_header
-from mmgen.artifacts.files import check_replaceable, check_writable, list_visible_files
+from mmgen.artifacts.files import check_replaceable, check_writable, list_visible_files, note_output
 from mmgen.artifacts.header import KINDS, Header, Parent, advised_command
 from mmgen.artifacts.verified import is_verified
 from mmgen.core.errors import ArtifactError, FormatVersionError, MissingParentError, UsageError
@@ -18,7 +18,8 @@ from mmgen.core.parsing import printable
 def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
     """Raise an error, before work starts, if an artifact of ``kind`` may not be written to ``path``.
 
-    Only an artifact of the same kind is replaced, or an empty file, and none that the work reads.
+    Only an artifact of the same kind is replaced, or an empty file, and none that the work reads; when it is written,
+    nothing is replaced that was not there now.
 
     Args:
         path: File to write.
@@ -31,6 +32,8 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
             too long; a page, a picture or a table is in a folder that takes no files.
     """
     check_replaceable(path)
+    if kind != "latents":  # a cache, which several fits may make of one model: all write the same
+        note_output(path)
     if kind is None:  # which is always written; an artifact that is finished may lie in a folder that takes no more
         check_writable(path)
     what = f"{add_article(kind)} to {path}" if kind else str(path)
@@ -70,19 +73,40 @@ def check_nothing_lost(path: Path, overwrite: bool, alternative: str = "") -> No
         raise UsageError(f"{path} is there already, and would be lost; {ways}, or --overwrite to replace it")
 
 
-def parent_record(path: Path, role: str, child: Path) -> Parent:
+def parent_record(path: Path, role: str, child: Path, opened: Header | None = None) -> Parent:
     """Return the record of the file ``path`` as a parent, for the header of ``child`` (which need not exist yet).
+
+    Args:
+        path: The parent.
+        role: Its role for the child.
+        child: The file that is made from it.
+        opened: Its header from when it was opened, since it may be replaced meanwhile; by default it is read now.
 
     Raises:
         ArtifactError: ``path`` is no artifact.
     """
-    header = read_header(path)
+    header = opened or read_header(path)
     absolute = os.path.realpath(path)
     try:
         recorded = os.path.relpath(absolute, os.path.realpath(Path(child).parent))
     except ValueError:  # another drive
         recorded = absolute
     return Parent(role, header.kind, header.content_id, PurePath(recorded).as_posix(), header.command)
+
+
+def check_unchanged(path: Path, content_id: str, found: Header | None = None) -> None:
+    """Raise an error unless the artifact at ``path`` is still the one with this content id.
+
+    Args:
+        path: The artifact.
+        content_id: The id that it had when it was opened.
+        found: Its header as it is now, which is read by default.
+
+    Raises:
+        ArtifactError: It was replaced.
+    """
+    if (found or read_header(path)).content_id != content_id:
+        raise ArtifactError(f"{path} was replaced meanwhile; type the command again")
 
 
 def find_record(path: Path, role: str) -> Parent:

@@ -11,6 +11,8 @@ from typing import Any
 
 import h5py
 
+from mmgen.core.processes import stop_handlers
+
 
 class Sink:
     """A file object for h5py that remembers the first failed write, for :meth:`check` to raise.
@@ -101,8 +103,7 @@ def _hold_signals(sink: Sink) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # no signal is handled in others
         return
-    heard = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    previous = {number: handler for number, handler in heard.items() if callable(handler)}
+    previous = {number: handler for number, handler in stop_handlers().items() if callable(handler)}
 
     def hear(number: int, frame: FrameType | None) -> None:
         within = frame

@@ -290,6 +290,7 @@ def _training_stage(
         settings=identity,
         training=settings.training,
         parents={"dataset": data},
+        opened={"dataset": dataset.header.content_id},
         build=build,
         description=work_description(settings),
         command=command,

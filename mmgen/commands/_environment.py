@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from mmgen.core.extras import DISTRIBUTION, extra_requirements
+from mmgen.core.job import granted_cores
 from mmgen.core.memory import available_memory, format_bytes
 from mmgen.core.version import __version__
 from mmgen.settings import plugins
@@ -54,12 +55,11 @@ def describe_environment() -> dict[str, Any]:
         (True, True)
     """
     device, available = resolve_device("auto"), available_memory()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "mmgen": {"version": __version__, "distribution": plugins.installed_version(DISTRIBUTION)},
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
         "system": {"name": platform.system(), "release": platform.release(), "machine": platform.machine()},
-        "processor": {"name": _processor_name(), "cores": cores, "threads of torch": torch.get_num_threads()},
+        "processor": {"name": _processor_name(), "cores": granted_cores(), "threads of torch": torch.get_num_threads()},
         "memory": format_bytes(available) if available is not None else "unknown",
         "torch": {"version": torch.__version__, "cuda": torch.version.cuda or ""},
         "device": {"auto": device.type, "precision": resolve_precision("auto", device), "gpus": _describe_devices()},

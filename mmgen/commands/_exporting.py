@@ -5,6 +5,7 @@ commands that made it and checksums. Nothing in it is code but the script beside
 dataset.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -14,11 +15,30 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_replaceable
-from mmgen.artifacts.files import SUMS, check_writable, list_exported_files, list_visible_files, make_write_error
+from mmgen.artifacts import (
+    Header,
+    atomic_path,
+    check_nothing_lost,
+    check_replaceable,
+    check_unchanged,
+    read_header,
+)
+from mmgen.artifacts.files import (
+    SUMS,
+    check_writable,
+    list_exported_files,
+    list_visible_files,
+    make_write_error,
+    note_output,
+    numbered,
+    temporary_path,
+    was_written_meanwhile,
+    written_meanwhile_error,
+)
 from mmgen.artifacts.header import names_code, quoted_command
 from mmgen.artifacts.lineage import Node, read_lineage
 from mmgen.core.errors import MmgenError, UsageError
@@ -67,6 +87,7 @@ def check_export(out: Path, overwrite: bool) -> None:
         _check_is_export(out)
         out = out / SUMS
     check_writable(out)
+    note_output(out)
 
 
 def _check_is_export(folder: Path) -> None:
@@ -85,18 +106,38 @@ def write_export(folder: Path, names: Sequence[str], out: Path) -> None:
     """Copy the files ``names`` to ``out``, a folder or a zip archive, and remove stale files of an earlier export.
 
     Raises:
-        ArtifactError: The file system refuses.
+        ArtifactError: The file system refuses; or another program has written ``out`` since :func:`check_export`, and
+            this export has another name.
     """
     try:
         if out.suffix.lower() == ".zip":
             _write_archive(folder, names, out)
-            return
-        earlier = [name for name in list_exported_files(out) if name in _KNOWN and name not in names]
-        _copy_files(folder, names, out)
-        for name in earlier:
-            (out / name).unlink(missing_ok=True)
+        elif was_written_meanwhile(out) or was_written_meanwhile(out / SUMS) or not out.is_dir():
+            _make_folder(folder, names, out)
+        else:
+            earlier = [name for name in list_exported_files(out) if name in _KNOWN and name not in names]
+            _copy_files(folder, names, out)
+            for name in earlier:
+                (out / name).unlink(missing_ok=True)
     except OSError as error:
         raise make_write_error(out, error) from None
+
+
+def _make_folder(folder: Path, names: Sequence[str], out: Path) -> None:
+    """Copy files to a new folder, which has its name last: ``out``, or one like it if that was taken meanwhile."""
+    part = temporary_path(out)
+    _copy_files(folder, names, part)
+    for name in chain([out], numbered(out)):
+        try:
+            os.rename(part, name)  # which replaces no folder with files
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                shutil.rmtree(part, ignore_errors=True)
+                raise
+            continue
+        if name != out:
+            raise written_meanwhile_error(out, name)
+        return
 
 
 def _copy_files(folder: Path, names: Sequence[str], out: Path) -> None:
@@ -156,6 +197,7 @@ def make_export_files(
             advice = f"fit a posterior with mmgen fit-aggregate {loaded.model_path}, and export that"
             watch.say(f"{loaded.path} draws from no words without PyTorch: {advice}")
     judge = judge or (find_classifier(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
+    opened = {**loaded.headers, **({} if judge is None else {judge: read_header(judge)})}
     if judge is not None:
         shutil.copyfile(judge, folder / _JUDGE)
         files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
@@ -182,6 +224,8 @@ def make_export_files(
         watch.follow(make_explorer(paths, folder / _PAGE, words_only=True, seed=seed))
         files[_PAGE] = "a page that draws from words, for a browser: put it on a web site"
     commands = _lineage_commands(read_lineage(last_file(loaded)))
+    for path, header in opened.items():  # which were read more than once
+        check_unchanged(path, header.content_id)
     if any(os.path.isabs(word) for command in commands for word in command.split()):
         watch.say(
             f"{_COMMANDS} and {_CARD} name folders of this machine, as the commands were typed; look before sharing"

@@ -205,6 +205,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     def _draw(self, output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures that fit descriptions."""
+        from mmgen.artifacts import check_unchanged
         from mmgen.figures.drawing.samples import sample_grid
         from mmgen.generation.classifiers import classifier_reads_samples
         from mmgen.generation.draws import convert_draws_to_pictures, sample_and_classify
@@ -216,6 +217,8 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             classifier_path=optional_path(self.judge), neighbour=output, targets=self.targets,
         )  # fmt: skip
         if output is not None and output.suffix.lower() == ".h5":
+            if file is not None and judging is not None:
+                check_unchanged(file, judging.content_id)
             save_samples(output, drawn, loaded, classifier_path=file, command=command)
             return drawn
         if self._write_values(output, drawn):

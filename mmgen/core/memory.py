@@ -9,12 +9,10 @@ from threading import get_ident
 from typing import Any
 
 from mmgen.core.errors import SettingsError, UsageError
+from mmgen.core.job import granted_memory
 
 _TOO_LARGE = re.compile("calculation overflowed|Overflow when|allocate memory")  # of torch
 _SPARE, _PART = 2**22, 500  # numbers beyond those of a file; what a layer or a tensor counts beside its own
-# What the kernel grants a container, in version 2 and 1. What is taken of it includes files that the kernel drops when
-# asked to: only the limit itself is certain.
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def format_bytes(size: float) -> str:
@@ -33,13 +31,6 @@ def format_bytes(size: float) -> str:
     return f"{size / 1024:,.1f} TiB"
 
 
-def _read_number(path: str) -> int | None:
-    try:
-        return int(Path(path).read_text(encoding="ascii"))
-    except (OSError, ValueError):  # no such file, or "max"
-        return None
-
-
 def machine_memory() -> int | None:
     """Return the bytes of memory of this machine; None where it does not say, as on Windows."""
     with suppress(OSError, ValueError, AttributeError):
@@ -56,9 +47,8 @@ def available_memory() -> int | None:
         known.append(facts.get("MemAvailable", facts["MemTotal"]) + facts.get("SwapFree", 0))
     if not known and (size := machine_memory()):
         known.append(size)
-    for limit in _LIMITS:
-        granted = _read_number(limit)
-        known += [granted] if granted is not None else []
+    if (granted := granted_memory()) is not None:
+        known.append(granted)
     with suppress(ImportError):  # on Windows
         import resource
 

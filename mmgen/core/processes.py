@@ -17,6 +17,7 @@ from types import FrameType, MappingProxyType
 from typing import Any
 
 from mmgen.core.errors import MmgenError
+from mmgen.core.job import granted_cores
 from mmgen.core.surroundings import keep_from_libraries
 
 MOST = 1000
@@ -123,6 +124,9 @@ def prepare_program() -> None:
     sys.path[:] = remove_current_folder(sys.path)
     os.environ.update(_safe_path_variables())
     keep_from_libraries(os.environ)
+    if (cores := granted_cores()) < (os.cpu_count() or 1):  # libraries count those of the machine
+        for name in ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"):
+            os.environ.setdefault(name, str(cores))
     owner = os.environ.pop(OWNER, "")  # what we start has us
     if owner.isdecimal():
         prepare_worker(int(owner))
@@ -180,6 +184,11 @@ def choose_process_count(requested: int | None, cores: int) -> int:
     return cores if requested is None else min(requested, A_CORE * cores)
 
 
+STOP_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGXCPU") if hasattr(signal, name)
+)
+"""Signals that ask to stop: of a person, a system, a terminal that closes, a scheduler, the limit of processor time."""
+
 REPEAT_SECONDS = 1.0
 """Seconds in which a terminal or a scheduler, and a program that runs this one, may all pass one request to stop on."""
 stop_requests: dict[int, float] = {}
@@ -194,6 +203,20 @@ def repeat_lost_request() -> None:
             signal.raise_signal(number)
 
 
+def stop_handlers() -> dict[int, Any]:
+    """Return the handlers of the signals that ask to stop, but for those that are ignored, as after ``nohup``.
+
+    In a script the signals of schedulers and terminals that somebody else handles are left to them.
+    """
+    handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    return {
+        number: handler
+        for number, handler in handlers.items()
+        if handler not in (signal.SIG_IGN, None)
+        and (number in STOP_SIGNALS[:2] or handler == signal.SIG_DFL or is_program())
+    }
+
+
 class StopRequest:
     """Request to stop a run, with the number of the signal; None if there was none."""
 
@@ -202,12 +225,12 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM within a block into a request to stop; a second one ends the process."""
+    """Turn the first signal that asks to stop within a block into a request; a second one ends the process."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # only the main thread may install handlers
         return
-    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = stop_handlers()
 
     requested_at = 0.0
 

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from mmgen.artifacts import find_parent, require_kind
+from mmgen.artifacts import check_unchanged, find_parent, require_kind
 from mmgen.artifacts.files import find_main_exported_file
+from mmgen.artifacts.lineage import find_parent_file
 from mmgen.core.errors import UsageError
 from mmgen.generation.trained_model import TrainedModel
 from mmgen.posteriors import Fitted, load_aggregate
@@ -46,11 +47,13 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
         loaded.sharpener = load_sharpener(path, torch_device)
         return loaded
     if header.kind == "model":
-        _, settings, model = load_model(path, torch_device)
+        header, settings, model = load_model(path, torch_device)
         return TrainedModel((path, header), (path, header), settings, model, torch_device)
-    _, fit, aggregate = load_aggregate(path, torch_device)
-    model_path = find_parent(path, "model")
+    header, fit, aggregate = load_aggregate(path, torch_device)
+    record = next(parent for parent in header.parents if parent.role == "model")
+    model_path = find_parent_file(path, record)
     model_header, settings, model = load_model(model_path, torch_device)
+    check_unchanged(model_path, record.content_id, model_header)
     target = fit.build_target()
     whole = fit.aggregate.given == "attributes" and fit.aggregate.keep_all == 1
     fitted = Fitted(target.posterior, aggregate.attach_model(model), model.latent_size, target.weights, whole)

@@ -75,13 +75,17 @@ class ModelData:
         return posterior_to_aggregate(self.settings)
 
     @property
+    def headers(self) -> dict[Path, Header]:
+        """Headers of the model's files, as they were opened."""
+        files = {self.path: self.header, self.model_path: self.model_header}
+        return files | ({} if self.sharpener is None else {self.sharpener.path: self.sharpener.header})
+
+    @property
     def notices(self) -> list[str]:
         """Warnings about the model's files, such as an interrupted training or a changed plug-in."""
-        files = {self.path: self.header, self.model_path: self.model_header}
-        files |= {} if self.sharpener is None else {self.sharpener.path: self.sharpener.header}
-        notices = [describe_interruption(path) for path in files]
+        notices = [describe_interruption(path) for path in self.headers]
         notices += [
-            notice for path, header in files.items() for notice in describe_changed_members(path, header.members)
+            notice for path, header in self.headers.items() for notice in describe_changed_members(path, header.members)
         ]
         return [notice for notice in notices if notice]
 

@@ -60,7 +60,7 @@ def save_samples(
         **(start or {}),
     }
     captions = None if draws.descriptions.tokens is None else np.repeat(draws.descriptions.tokens, each, axis=0)
-    parents = [parent_record(loaded.path, loaded.header.kind, path)]
+    parents = [parent_record(loaded.path, loaded.header.kind, path, loaded.header)]
     parents += [parent_record(loaded.sharpener.path, "sharpener", path)] if loaded.sharpener else []
     if classifier_path is not None and draws.predicted is not None:
         parents.append(parent_record(classifier_path, "judge", path))

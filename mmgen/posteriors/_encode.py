@@ -12,7 +12,16 @@ import torch
 from torch import Tensor
 
 import mmgen.inference
-from mmgen.artifacts import Dataset, Latents, parent_record, read_header, read_latents, write_latents
+from mmgen.artifacts import (
+    Dataset,
+    Header,
+    Latents,
+    check_unchanged,
+    parent_record,
+    read_header,
+    read_latents,
+    write_latents,
+)
 from mmgen.artifacts.content_id import canonical_json
 from mmgen.artifacts.latents import COLUMNS
 from mmgen.core.batch import Batch
@@ -157,6 +166,7 @@ class Encoding:
         data: The model's data.
         described_examples: The examples that training used with their description. Others are encoded without it, or
             left out if the posterior needs it.
+        opened: Headers of model and dataset as they were opened, by role.
     """
 
     model_path: Path
@@ -168,6 +178,7 @@ class Encoding:
     precision: Literal["32-true", "bf16-mixed"]
     data: DataSettings
     described_examples: DescribedExamples
+    opened: Mapping[str, Header]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -183,10 +194,7 @@ class Encoding:
     @property
     def parents(self) -> dict[str, str]:
         """Content ids of model and dataset, by role."""
-        return {
-            "model": read_header(self.model_path).content_id,
-            "dataset": read_header(self.dataset_path).content_id,
-        }
+        return {role: header.content_id for role, header in self.opened.items()}
 
     def path(self) -> Path:
         """Default path of the file of encodings, beside the model; other settings have another path."""
@@ -232,6 +240,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
             yield Progress(len(rows))
             return finished
         with Dataset.open(encoding.dataset_path) as dataset:
+            check_unchanged(dataset.path, encoding.opened["dataset"].content_id)
             source = DatasetRows(dataset, rows, device, modalities=encoding.inputs)
             described = _descriptions(encoding.data)
             has_description = encoding.has_description(dataset, source.rows)
@@ -259,8 +268,8 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
                 settings=encoding.settings,
                 seed=encoding.seed,
                 parents=(
-                    parent_record(encoding.model_path, "model", out),
-                    parent_record(encoding.dataset_path, "dataset", out),
+                    parent_record(encoding.model_path, "model", out, encoding.opened["model"]),
+                    parent_record(encoding.dataset_path, "dataset", out, dataset.header),
                 ),
                 command=command,
             )

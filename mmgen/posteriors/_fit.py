@@ -69,10 +69,12 @@ def fit_aggregate(
         )
     target = settings.build_target()
     fabric = make_fabric(settings.training)
-    _, trained, model = load_model(model_path, fabric.device)
+    header, trained, model = load_model(model_path, fabric.device)
+    opened = {"model": header}
     inputs = posterior_to_aggregate(trained)
     data = trained.data
     with Dataset.open(dataset_path) as dataset:
+        opened["dataset"] = dataset.header
         input_descriptions = [data.modalities[name] for name in inputs]
         observed = [name for name in given_names(settings.aggregate.given or "") if name in data.observed]
         read = [data.observed[name] for name in observed]
@@ -91,7 +93,7 @@ def fit_aggregate(
     precision = resolve_precision("32-true" if chosen == "auto" else chosen, fabric.device)
     examples, seed = settings.aggregate.examples, settings.training.seed
     encoding_settings = Encoding(
-        model_path, dataset_path, inputs, data.split, examples, seed, precision, data, described_examples
+        model_path, dataset_path, inputs, data.split, examples, seed, precision, data, described_examples, opened
     )
     latents_path = latents_path or encoding_settings.path()
     parents = {"model": model_path, "latents": latents_path, "dataset": dataset_path}
@@ -143,6 +145,7 @@ def fit_aggregate(
         settings=settings.model_dump(mode="json"),
         training=settings.training,
         parents=parents,
+        opened={role: header.content_id for role, header in opened.items()},
         build=build,
         description=f"fitting {settings.name}",
         command=command,

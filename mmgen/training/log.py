@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mmgen.artifacts.content_id import one_line_json
-from mmgen.artifacts.files import make_internal_folder, make_write_error, open_internal_file, write_text_atomic
+from mmgen.artifacts.files import (
+    make_internal_folder,
+    make_write_error,
+    open_internal_file,
+    try_lock,
+    write_text_atomic,
+)
 from mmgen.core.errors import ArtifactError, UsageError, clip
 from mmgen.core.extras import how_to_install, outside_current_folder
 from mmgen.core.parsing import LOG_ENDING, MAX_LOG_BYTES, MalformedError, flatten, parse_json, printable, read_text
@@ -243,9 +249,10 @@ class RunLog:
         after_step: Lines beyond this step are removed first, since a resumed run writes them again; 0 begins anew.
         log_to: Names of further loggers (:mod:`mmgen.training.log`).
         settings: All settings of the run, for loggers.
+        check: Called once no other training can write the log, before lines of an earlier run are removed.
 
     Raises:
-        ArtifactError: The log file cannot be written (full disk, read-only, no such folder).
+        ArtifactError: Another training writes the log file, or it cannot be written (full disk, no such folder).
         UsageError: A logger is not installed, or cannot start.
     """
 
@@ -255,13 +262,19 @@ class RunLog:
         after_step: int,
         log_to: Sequence[str] = (),
         settings: Mapping[str, Any] | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self.path, self.finished = path, False
         logger_types = [
             logger_class(name) for name in log_to
         ]  # what is not installed is said before anything is written
+        earlier = _lock(path)
+        check()
         lines = _read_lines(path, after_step) if after_step else []
         write_text_atomic(path, "".join(lines))
+        self._lock = _lock(path)
+        if earlier is not None:
+            os.close(earlier)
         folder = path.with_suffix("")
         run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step)
         try:
@@ -302,6 +315,9 @@ class RunLog:
             self._file.close()
             if not self.path.stat().st_size:  # the run failed before its first line
                 self.path.unlink()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
         for current in list(self._loggers):
             self._call_logger(current, partial(current.close, self.finished))
 
@@ -317,6 +333,24 @@ class RunLog:
             warnings.warn(
                 f"{logger.name} fails ({reason}) and gets no more of this run; {self.path} has all of it", stacklevel=2
             )
+
+
+def _lock(path: Path) -> int | None:
+    """Lock a log until the descriptor that is returned is closed; None where there are no locks.
+
+    Raises:
+        ArtifactError: Another training writes it.
+    """
+    try:
+        lock = try_lock(path)
+    except (ImportError, OSError):
+        return None
+    if lock is None:
+        raise ArtifactError(
+            f"cannot write {path}: another command writes it, which trains under the same name; use another --output, "
+            "or wait for that one"
+        )
+    return lock
 
 
 def _read_lines(path: Path, last_step: int) -> list[str]:

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import check_nothing_lost, check_replaceable, read_checkpoint
+from mmgen.artifacts.files import note_output, was_written_meanwhile
 from mmgen.core.batch import Batch
-from mmgen.core.errors import DataError, Interrupted, TrainingError, UsageError
+from mmgen.core.errors import ArtifactError, DataError, Interrupted, TrainingError, UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.processes import StopRequest, stop_on_signals
 from mmgen.core.progress import Progress, Work
@@ -141,6 +142,8 @@ class _Run:
             logger_class(name)
         for file in (self.out, path, log_path(self.out)):
             check_replaceable(file)  # before any work, not when the first of them is saved
+        for file in (self.out, path):
+            note_output(file)
         if resume == "auto" and not path.exists():
             check_nothing_lost(self.out, False, f"its run cannot be continued without its state {path}: use ")
         if resume == "require" and not path.exists():
@@ -173,7 +176,7 @@ class _Run:
         log = None
         if self.fabric.is_global_zero:
             every = {**self.run_settings, "seed": settings.seed}
-            log = RunLog(log_path(self.out), state.step, settings.log_to, every)
+            log = RunLog(log_path(self.out), state.step, settings.log_to, every, self._check_not_written)
         began, before = time.monotonic(), state.seconds
         for player in self.players:
             player.module.train()
@@ -199,6 +202,15 @@ class _Run:
                     log.finished = state.finished
                     log.close()
         return TrainingResult(self.out, state.step, state.best, state.seconds)
+
+    def _check_not_written(self) -> None:
+        """Refuse to begin if another training has written this one's files since they were looked at."""
+        for path in (self.out, state_path(self.out)):
+            if was_written_meanwhile(path):
+                raise ArtifactError(
+                    f"{path} was written by another command meanwhile, and stays as it is; use another --output"
+                )
+        note_output(self.out)
 
     def _seconds_of_first_process(self, seconds: float) -> float:
         """Return the seconds that the first process has counted, so that all processes stop at the same step."""
@@ -305,6 +317,7 @@ class _Run:
             if replaces:
                 with self._use_averaged_weights():
                     self.save(self.out, self._make_facts(selected, terms))
+                note_output(self.out)
                 if not self.out.exists():  # whether later weights are better is told by the file of the best
                     raise RuntimeError(f"save did not write {self.out}, the artifact; write it there")
             elif self.state.finished:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from mmgen.artifacts import Dataset, check_output, parent_record, write_checkpoint
+from mmgen.artifacts import Dataset, check_output, check_unchanged, parent_record, write_checkpoint
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.core.seeding import stream_key
@@ -69,7 +69,7 @@ class OwnLoop:
         own = merge({}, settings or {})
         values = merge_settings(load_preset(preset) if preset else {}, own)
         with Dataset.open(self.dataset) as opened:
-            self.settings = complete_settings(values, opened)
+            self.settings, self._opened = complete_settings(values, opened), opened.header
         chosen = own.get("training", {}).keys() - {*_READ}
         if chosen:
             raise SettingsError(
@@ -83,6 +83,7 @@ class OwnLoop:
         training = self.settings.training
         torch.manual_seed(stream_key(training.seed, "initial weights"))
         self._parts = build_parts(self.dataset, self.settings, resolve_device(device))
+        check_unchanged(self.dataset, self._opened.content_id)
         self._task = self._parts.task.to(resolve_device(device))
         self.model: Model = self._task.get_submodule("model")  # type: ignore[assignment]  # what a ModelTask holds
         self._order = Order(len(self._parts.rows), training.batch, training.seed)
@@ -130,7 +131,7 @@ class OwnLoop:
             tensors=self._task.saved_tensors(),
             settings={**settings, **self._parts.extra_settings},
             seed=self.settings.training.seed,
-            parents=(parent_record(self.dataset, "dataset", path),),
+            parents=(parent_record(self.dataset, "dataset", path, self._opened),),
             facts={**self._parts.facts, **facts},
             command=shlex.join(["python", *sys.argv]),
         )

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import KINDS, Header, Parent, check_output, parent_record, read_checkpoint, write_checkpoint
+from mmgen.artifacts import (
+    KINDS,
+    Header,
+    check_output,
+    check_unchanged,
+    parent_record,
+    read_checkpoint,
+    write_checkpoint,
+)
 from mmgen.core.errors import ArtifactError, MmgenError
 from mmgen.core.memory import bounded_networks
 from mmgen.core.parsing import printable
@@ -65,6 +73,7 @@ class Stage:
         description: Text of progress bars.
         command: The command to record.
         stream: Name of the random stream of first weights.
+        opened: Content ids of parents that were read before, by role.
     """
 
     kind: str
@@ -75,6 +84,7 @@ class Stage:
     description: str = "training"
     command: str = ""
     stream: str = "initial weights"
+    opened: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric | None" = None) -> Work[TrainingResult]:
@@ -95,15 +105,12 @@ def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric 
     # First weights come from their own stream, whatever was drawn before.
     torch.manual_seed(stream_key(stage.training.seed, stage.stream))
 
-    def read_parents() -> tuple[Parent, ...]:
-        return tuple(parent_record(parent, role, out) for role, parent in stage.parents.items())
-
-    parents = read_parents()  # which others may replace while this one trains
+    parents = tuple(parent_record(parent, role, out) for role, parent in stage.parents.items())  # before all reading
     task_parts = stage.build(fabric.device)
-    if read_parents() != parents:
-        raise ArtifactError(
-            f"{' or '.join(map(str, stage.parents.values()))} was replaced meanwhile; type the command again"
-        )
+    opened = {parent.role: parent.content_id for parent in parents}
+    for role, path in stage.parents.items():
+        for content_id in (opened[role], stage.opened.get(role), task_parts.run_settings.get(role)):
+            check_unchanged(path, content_id or opened[role])
 
     def save(path: Path, facts: dict[str, Any]) -> None:
         write_checkpoint(

@@ -122,3 +122,32 @@ def test_one_request_may_come_as_several_signals(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(signals, "REPEAT_SECONDS", -1.0)  # a while later
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", signals.STOP_SIGNALS[1:])
+def test_a_closed_terminal_a_scheduler_and_a_limit_of_time_ask_to_stop_as_a_system_does(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with signals.stop_on_signals() as request:
+            signal.raise_signal(number)
+            assert request.signal_number == number
+        assert signal.getsignal(number) == signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN)  # as after nohup
+        with signals.stop_on_signals() as request:
+            signal.raise_signal(number)
+            assert request.signal_number is None
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="Windows has no such signal")
+def test_a_script_keeps_what_it_has_for_a_schedulers_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "_is_program", False)
+    heard: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+    try:
+        with signals.stop_on_signals() as request:
+            signal.raise_signal(signal.SIGUSR1)
+        assert request.signal_number is None and heard == [signal.SIGUSR1]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
