@@ -17,18 +17,13 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter
-from scipy.spatial import KDTree
 
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
+from mmgen.generation.image_analogy import WAYS, Picture, Way, change_alike, pool
 
 _PAIRS = 32
 """Pairs (C, B) that pixels are looked for in, those whose C is most like A."""
-_BLURS = ((3, 0.5), (7, 1.0), (15, 0.5))
-"""Surroundings of a pixel: sides of squares, for pictures of 64 pixels, and weights of their mean colours."""
-_REACH = 0.4
-"""Distance of a match at which the change fades: what is like nothing in the other pictures stays as it is."""
 _CELLS = 24
 """Combinations of words that are hidden and drawn again to measure an attribute."""
 _GRID = 20_000
@@ -37,33 +32,7 @@ _LIKES = 3
 """Kinds of gaps, by the attributes of which they have no neighbour, that are measured: the most common ones."""
 _EQUAL = 3.0
 """Difference in dB below which attributes whose changes are as often right are asked together."""
-_POOLED = 32
-"""Largest side at which whole pictures are compared."""
-
 Codes = NDArray[np.uint8]
-Picture = NDArray[np.float32]
-"""Pixels [C, H, W] from 0 to 1."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """How pixels change with a word.
-
-    Attributes:
-        place: Weight of a pixel's place among its features: small for a word that recolours, large for one that
-            redraws.
-        matches: Number of pixels that are averaged.
-        votes: Distance, in pixels, up to which a match has a say in its neighbours' change.
-        sources: Number of sources whose results have their median taken; several suit combinations of one picture.
-    """
-
-    place: float
-    matches: int
-    votes: int
-    sources: int
-
-
-WAYS = (Way(0.2, 3, 0, 5), Way(3.0, 1, 2, 5), Way(0.2, 3, 0, 1), Way(3.0, 1, 2, 1))
 
 
 @dataclass(frozen=True)
@@ -119,7 +88,9 @@ class Analogies:
         self._cells: dict[tuple[int, ...], list[int]] = {}
         for position, code in enumerate(self._codes.tolist()):
             self._cells.setdefault(tuple(code), []).append(position)
-        self._pooled = np.stack([_pool(picture) for picture in self._pictures]) if len(known) else np.zeros((0, 1))
+        self._pooled = (
+            np.stack([_pool_bytes(picture) for picture in self._pictures]) if len(known) else np.zeros((0, 1))
+        )
 
     @property
     def cells(self) -> int:
@@ -204,7 +175,7 @@ class Analogies:
             pictures = (255 * np.stack([one.picture for one in drawn])).round().astype(np.uint8)
             self._pictures = np.concatenate([self._pictures, pictures])
             self._codes = np.concatenate([self._codes, np.array([gap] * len(drawn), np.uint8)])
-            self._pooled = np.concatenate([self._pooled, np.stack([_pool(picture) for picture in pictures])])
+            self._pooled = np.concatenate([self._pooled, np.stack([_pool_bytes(picture) for picture in pictures])])
             self._origins += [one.source for one in drawn]
 
     def edit(
@@ -230,7 +201,7 @@ class Analogies:
 
     def nearest(self, picture: Picture) -> int:
         """Return the position of the picture that is most like one."""
-        return self._origins[int(((self._pooled - _pool_floats(picture)) ** 2).sum(1).argmin())]
+        return self._origins[int(((self._pooled - pool(picture)) ** 2).sum(1).argmin())]
 
     def _measure(self, attribute: int, alone: frozenset[int]) -> Quality | None:
         """Draw hidden combinations again in each way; None if none can be.
@@ -244,7 +215,7 @@ class Analogies:
                 continue
             for way, picture in drawn.items():
                 assert picture is not None
-                distances = ((self._pooled - _pool_floats(picture)) ** 2).sum(1)
+                distances = ((self._pooled - pool(picture)) ** 2).sum(1)
                 truths = self._pictures[self._cells[cell]].astype(np.float32) / 255
                 error = float(((truths - picture) ** 2).mean((1, 2, 3)).min())
                 outcomes[way].append((tuple(self._codes[distances.argmin()]) == cell, -10 * np.log10(error + 1e-10)))
@@ -345,7 +316,7 @@ class Analogies:
     ) -> Iterator[tuple[int, int]]:
         """Yield pairs that differ in an attribute alone, those first whose first one is most like ``picture``."""
         candidates = np.flatnonzero(self._codes[:, attribute] == old)
-        distances = ((self._pooled[candidates] - _pool_floats(picture)) ** 2).sum(1)
+        distances = ((self._pooled[candidates] - pool(picture)) ** 2).sum(1)
         for one in candidates[np.argsort(distances, kind="stable")]:
             others = self._cells.get(_with(self._codes[one].tolist(), attribute, new))
             if others and (hidden is None or not hidden[others[0]]):
@@ -361,31 +332,7 @@ class Analogies:
         ]
         if not pairs:
             return None
-        channels, height, width = picture.shape
-        before = [self._pictures[one].astype(np.float32) / 255 for one, _ in pairs]
-        after = [self._pictures[other].astype(np.float32) / 255 for _, other in pairs]
-        known = np.concatenate([_features(one, way.place) for one in before])
-        tree = KDTree(known, balanced_tree=False, compact_nodes=False)
-        distances, places = tree.query(_features(picture, way.place), way.matches, eps=0.5)
-        distances, places = (each.reshape(height * width, way.matches) for each in (distances, places))
-        nearest = distances[:, :1]
-        weights = np.exp(-(distances - nearest) / (0.02 + nearest))
-        weights *= np.exp(-((distances / _REACH) ** 2)) / weights.sum(1, keepdims=True)
-        change = (np.stack(after) - np.stack(before)).transpose(0, 2, 3, 1)
-        where, pixel = np.divmod(places, height * width)
-        rows, columns = np.divmod(pixel, width)
-        reach = way.votes
-        total = np.zeros((height + 2 * reach, width + 2 * reach, channels), np.float32)
-        count = np.zeros((height + 2 * reach, width + 2 * reach, 1), np.float32)
-        for down in range(-reach, reach + 1):
-            for right in range(-reach, reach + 1):
-                near = change[where, (rows + down).clip(0, height - 1), (columns + right).clip(0, width - 1)]
-                here = slice(reach + down, reach + down + height), slice(reach + right, reach + right + width)
-                total[here] += (weights[..., None] * near).sum(1).reshape(height, width, channels)
-                count[here] += 1
-        inside = slice(reach, reach + height), slice(reach, reach + width)
-        moved = (total[inside] / count[inside]).transpose(2, 0, 1)
-        return np.asarray((picture + moved).clip(0, 1), np.float32)
+        return change_alike(picture, [(self._pictures[one], self._pictures[other]) for one, other in pairs], way)
 
 
 def _equals(ranked: Mapping[int, Quality]) -> list[tuple[int, Quality]]:
@@ -411,22 +358,5 @@ def _with(cell: Sequence[int], attribute: int, value: int) -> tuple[int, ...]:
     return (*cell[:attribute], value, *cell[attribute + 1 :])
 
 
-def _features(picture: Picture, place: float) -> NDArray[np.float32]:
-    """Return what pixels are compared by, [H * W, F]: colour, mean colours around, and place."""
-    height, width = picture.shape[1:]
-    sides = [(max(1, round(side * height / 64)) | 1, weight) for side, weight in _BLURS]
-    around = [weight * uniform_filter(picture, (0, side, side), mode="nearest") for side, weight in sides]
-    grid = place * np.mgrid[0:height, 0:width].astype(np.float32) / max(height, width)
-    return np.concatenate([picture, *around, grid]).reshape(-1, height * width).T.astype(np.float32)
-
-
-def _pool(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return _pool_floats(np.asarray(picture, np.float32) / np.float32(255))
-
-
-def _pool_floats(picture: Picture) -> NDArray[np.float32]:
-    """Return mean colours of squares, flattened, so that no side is above 32."""
-    square = -(-max(picture.shape[1:]) // _POOLED)
-    channels, height, width = picture.shape
-    cut = picture[:, : height // square * square, : width // square * square]
-    return cut.reshape(channels, height // square, square, width // square, square).mean((2, 4)).reshape(-1)
+def _pool_bytes(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return pool(np.asarray(picture, np.float32) / np.float32(255))

@@ -12,11 +12,12 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Watch
 from mmgen.descriptions import format_query
-from mmgen.generation.analogies import Analogies, Picture
+from mmgen.generation.analogies import Analogies
 from mmgen.generation.classifiers import classify_images
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import Draws, format_share_correct, load_judge
 from mmgen.generation.fill_gaps import find_pictures, read_analogies
+from mmgen.generation.image_analogy import Picture
 from mmgen.generation.translations import TranslationStart, read_start_pictures
 
 if TYPE_CHECKING:
