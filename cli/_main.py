@@ -33,7 +33,7 @@ from mmgen.core.version import __version__
 
 _GROUPS = {
     "Start": ("quickstart",),
-    "Make": ("make-data", "train-classifier", "train", "fit-aggregate", "fit-sharpener"),
+    "Make": ("make-data", "fill-gaps", "train-classifier", "train", "fit-aggregate", "fit-sharpener"),
     "Measure": ("eval", "baseline", "compare", "reproduce"),
     "Draw and share": ("sample", "plot", "report", "explore", "export"),
     "Look up and check": ("list", "show", "status", "check", "env"),

@@ -37,6 +37,7 @@ class FillGaps(Stage["Dataset"]):
     overwrite: bool = False
     """Replace the file that is there."""
     seed: Seed = 0
+    """All choices come from this number."""
 
     def run(self, command: str = "") -> "Dataset":
         """Write the dataset and open it.

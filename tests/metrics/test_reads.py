@@ -41,7 +41,7 @@ def typed() -> Iterator[list[str]]:
     for attributes, said in (({"colour": ["a", "b"]}, None), ({}, captions)):
         codes = np.zeros((1, 1), np.uint8) if attributes else None
         parts = {"train": np.zeros(1, np.int64), "test": np.zeros(1, np.int64)}
-        found: Any = SimpleNamespace(attributes=attributes, codes=codes, parts=parts, captions=said)
+        found: Any = SimpleNamespace(attributes=attributes, codes=codes, parts=parts, captions=said, images=("image",))
         planned = _own_pictures.plan_stages(Path("pictures"), found, _own_pictures.choose_sizes(500, 64), 0)
         yield from (list(stage.arguments) for stage in planned)
 
