@@ -83,7 +83,7 @@ def _find_nearest_path(path: Path) -> Path | None:
     if parent is None or path == path.parent:
         return None
     with suppress(OSError):  # a folder that may not be listed
-        names = [one.name for one in parent.iterdir()]
+        names = [one.name for one in parent.iterdir() if not one.name.startswith(".")]
         near = path.name if path.name in names else find_nearest_name(path.name, names)
         return parent / near if near else None
     return None
