@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.core.errors import DataError, reason_of
+from mmgen.core.errors import DataError, clip, reason_of
 from mmgen.core.foreign import CannotReadError, open_unpacked, read_unpacked
 from mmgen.core.progress import Progress, Work
 
@@ -233,5 +233,8 @@ def read_npy_header(source: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[A
     version = np.lib.format.read_magic(source)
     if version not in readers:
         raise ValueError(f"an array of format {version}")
-    shape, fortran, dtype = readers[version](source)
+    try:
+        shape, fortran, dtype = readers[version](source)
+    except Exception as error:  # a header is read by Python's parser, whose errors are of several kinds
+        raise ValueError(f"a damaged header ({clip(reason_of(error), 100)})") from None
     return shape, fortran, dtype

@@ -12,11 +12,8 @@ import sys
 __all__ = ["main"]
 
 _SAYINGS = {_signal.SIGINT: "interrupted"}
-_SAYINGS |= {
-    getattr(_signal, name): "terminated"
-    for name in ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGXCPU")
-    if hasattr(_signal, name)
-}
+_TERM = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGXCPU")
+_SAYINGS |= {getattr(_signal, name): "terminated" for name in _TERM if hasattr(_signal, name)}
 
 
 def _leave(number: int, frame: object) -> None:

@@ -10,6 +10,7 @@ from mmgen.core.errors import DataError, UsageError, clip
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import printable
 from mmgen.core.pictures import FORMATS
+from mmgen.core.plain_text import decode_text
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._files import PICTURE_ENDINGS, list_examples, stays_inside
 from mmgen.data_recipes._own._parts import CLASSES, parts_by_folder
@@ -61,7 +62,7 @@ class FolderSource(FileSource):
 
     def _read_source(self, metadata: Path | None) -> None:
         there = [name for name in self._files.names if name.lower().endswith(PICTURE_ENDINGS)]
-        tables = self._read_tables(metadata)
+        tables, captions = self._read_tables(metadata), set[str]()
         if tables:
             self._match_pictures(_join_tables(list(tables.values())))
             self.left_out = [f"{name}: {one}" for name, table in tables.items() for one in table.left_out]
@@ -72,6 +73,7 @@ class FolderSource(FileSource):
             )
         else:
             self.pictures = {"image": there}
+            captions = self._read_captions(there)
         self.names = self.pictures["image"]
         if not self.names:
             kinds = list_examples([ending for ending, _ in self._count_endings(set())]) or "nothing"
@@ -79,7 +81,21 @@ class FolderSource(FileSource):
                 f"there are no pictures in {self.where}, only {kinds}; expected {', '.join(FORMATS)}: convert others, "
                 "and unpack archives"
             )
-        self._note_unused(there, {*tables})
+        self._note_unused(there, {*tables} | captions)
+
+    def _read_captions(self, pictures: Sequence[str]) -> set[str]:
+        """Read captions beside pictures, ``1.txt`` for ``1.png``, as the column ``text``; return their files."""
+        files = [str(PurePosixPath(picture).with_suffix(".txt")) for picture in pictures]
+        texts: dict[str, Cell] = {}
+        for file in {*files} & {*self._files.names}:
+            try:
+                texts[file] = to_cell(" ".join(decode_text(self._files.read(file, MOST_BYTES)).split()))
+            except (CannotReadError, ValueError) as error:
+                where = self._files.describe_file(file)
+                raise DataError(f"cannot read {where}: {error}; save it as text (UTF-8), or remove it") from None
+        if texts:
+            self.columns["text"] = [texts.get(file) for file in files]
+        return {*texts}
 
     def _note_unused(self, there: Sequence[str], tables: set[str]) -> None:
         """Note pictures that no table names, and files that are neither pictures nor read as tables."""

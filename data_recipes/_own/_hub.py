@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
-from mmgen.core.errors import DataError, MmgenError, UsageError
+from mmgen.core.errors import DataError, MmgenError, UsageError, advice_of, reason_of
 from mmgen.core.extras import how_to_install
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import MalformedError, printable
@@ -74,6 +74,7 @@ class HubSource(Source):
         self._roots += [os.path.realpath(dataset)] if os.path.exists(dataset) else []
         with _explain_errors(dataset):
             splits = _load_splits(library, dataset, subset, revision, self._roots)
+            splits = {name: _as_pictures(library, data, image_columns) for name, data in splits.items()}
         splits = self._select_splits(splits)
         first = next(iter(splits.values()))
         strange = next((name for name in first.features if not name.isprintable()), None)
@@ -235,6 +236,21 @@ class HubSource(Source):
             ) from None
 
 
+def _as_pictures(library: Any, data: Any, selected: Sequence[str]) -> Any:
+    """Make pictures of columns of bytes, or of bytes and path, as tables without the hub's schema hold them.
+
+    These are the columns that are named, or all of them where no column is known to hold pictures.
+    """
+    kinds = dict(data.features)
+    unnamed = [] if any(isinstance(kind, library.Image) for kind in kinds.values()) else list(kinds)
+    for name in selected or unnamed:
+        kind = kinds.get(name)
+        content = kind["bytes"] if isinstance(kind, dict) and kind.keys() == {"bytes", "path"} else kind
+        if isinstance(content, library.Value) and content.dtype in ("binary", "large_binary"):
+            data = data.cast_column(name, library.Image(decode=False))
+    return data
+
+
 def _nested_types(kind: Any) -> Iterator[Any]:
     """Yield a column's type and, for lists and tables, the types inside."""
     yield kind
@@ -290,6 +306,12 @@ def _explain_errors(dataset: str) -> Iterator[None]:
         while cause.__cause__ is not None:  # the library says "an error occurred" of what another one says better
             cause = cause.__cause__
         line = next(iter(str(cause).splitlines()), "") or type(cause).__name__
+        place = str(getattr(cause, "filename", None) or "")
+        if isinstance(cause, OSError) and place and not is_within(place, [os.path.realpath(dataset)]):
+            raise DataError(
+                f"cannot use {printable(place, 200)}, where the library keeps what it has read: {reason_of(cause)}; "
+                f"{advice_of(cause) or 'choose another folder'}, and name it by the variable HF_HOME"
+            ) from None
         if archives := [name for name in _file_names(dataset) if name.lower().endswith(".zip")]:
             raise DataError(
                 f"cannot read {dataset}: it holds archives ({list_examples(archives)}); unpack them, or give one to "

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmgen.classifier._augment import Augmentation
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, check_finite
 from mmgen.core.notation import UNKNOWN
 from mmgen.modalities import Description
 from mmgen.objectives import Bound
@@ -143,7 +143,10 @@ class Classifier(nn.Module):
             images: [B, C, H, W] in [0, 1].
             hints: Codes [B, A], of which only the hints are read; None if they are unknown.
         """
-        return [logits.float() for logits in self.network(*self._inputs(images, hints))]
+        answers = [logits.float() for logits in self.network(*self._inputs(images, hints))]
+        if not self.training:
+            check_finite(torch.cat(answers, 1), "answers of this judge")
+        return answers
 
     def _inputs(self, images: Tensor, hints: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Return the network's inputs: the values, and the hints among codes [B, A] in one-hot form."""
@@ -172,6 +175,7 @@ class Classifier(nn.Module):
         parts = self._read(
             images, hints, lambda chunk, codes: self.network.features(*self._inputs(chunk.float(), codes))
         )
+        check_finite(parts, "features of this judge")
         return parts.float()
 
     @torch.inference_mode()

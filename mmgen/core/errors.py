@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 _LONGEST_WORD = 300
 _LONGEST_SENTENCE = 2_000
@@ -83,7 +84,7 @@ def _find_nearest_path(path: Path) -> Path | None:
     if parent is None or path == path.parent:
         return None
     with suppress(OSError):  # a folder that may not be listed
-        names = [one.name for one in parent.iterdir()]
+        names = [one.name for one in parent.iterdir() if not one.name.startswith(".")]
         near = path.name if path.name in names else find_nearest_name(path.name, names)
         return parent / near if near else None
     return None
@@ -200,6 +201,23 @@ class MissingParentError(ArtifactError):
 
 class DataError(MmgenError):
     """Error for source data that are missing, malformed or have forbidden values."""
+
+
+def check_finite(made: Any, what: str) -> None:
+    """Raise an error unless all numbers of a tensor are finite, which finite weights that are too large do not make.
+
+    Args:
+        made: The tensor.
+        what: What it is, in the plural ("pictures of m.safetensors").
+
+    Raises:
+        DataError: A number is NaN or infinite.
+    """
+    if not made.isfinite().all():
+        raise DataError(
+            f"{what} hold NaN or infinite numbers, expected finite ones: its weights are too large, as of a training "
+            "that diverged; train it again with a lower learning rate"
+        )
 
 
 class TrainingError(MmgenError):

@@ -184,9 +184,8 @@ def choose_process_count(requested: int | None, cores: int) -> int:
     return cores if requested is None else min(requested, A_CORE * cores)
 
 
-STOP_SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGXCPU") if hasattr(signal, name)
-)
+_STOP_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGXCPU")
+STOP_SIGNALS = tuple(signal.Signals[name] for name in _STOP_NAMES if hasattr(signal, name))
 """Signals that ask to stop: of a person, a system, a terminal that closes, a scheduler, the limit of processor time."""
 
 REPEAT_SECONDS = 1.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from mmgen.core.errors import UsageError, format_unknown_name
+from mmgen.core.errors import UsageError, check_finite, format_unknown_name
 from mmgen.generation.latents import random_stream
 from mmgen.training.precision import autocast
 
@@ -23,7 +23,8 @@ def _sharpens(loaded: "TrainedModel", modality: str) -> bool:
 
 
 def _sharpen(loaded: "TrainedModel", modality: str, means: Tensor, words: "Batch | None") -> Tensor:
-    """Return the means [B, C, H, W] of a modality, sharpened where the model has a sharpener of it."""
+    """Return the means [B, C, H, W] of a modality, finite ones, sharpened where the model has a sharpener of it."""
+    check_finite(means, f"the {modality} drawn by {loaded.path}")
     if loaded.sharpener is None or not _sharpens(loaded, modality):
         return means
     sharpened: Tensor = loaded.sharpener.network(means.clamp(0, 1), words)

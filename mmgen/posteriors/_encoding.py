@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, check_finite
 from mmgen.core.seeding import torch_generator
 from mmgen.latent.gaussian import DiagonalGaussian, Posterior
 from mmgen.models import Model
@@ -164,6 +164,7 @@ def encode_in_slices(
     for rows in _row_slices(points.size):
         with autocast(points.device, precision):
             posterior = model.encode(points[rows], inputs, generator)
+        check_finite(posterior.mean, "encodings by this model")
         yield rows, DiagonalGaussian(_to_at_least_float32(posterior.mean), _to_at_least_float32(posterior.log_sd))
 
 
@@ -174,6 +175,7 @@ def means_in_slices(
     for rows in _row_slices(points.size):
         with autocast(points.device, precision):
             means = model.means(points[rows], inputs, generator)
+        check_finite(means, "encodings by this model")
         yield rows, _to_at_least_float32(means)
 
 

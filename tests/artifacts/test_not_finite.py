@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+import mmgen
 from mmgen.artifacts import read_checkpoint, write_checkpoint
-from mmgen.core.errors import ArtifactError
+from mmgen.classifier import load_classifier
+from mmgen.core.errors import ArtifactError, DataError
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
@@ -27,3 +29,35 @@ def test_a_training_state_may_hold_an_infinity(tmp_path: Path) -> None:
     path = tmp_path / "state.safetensors"
     write_checkpoint(path, kind="training-state", tensors={"best": torch.tensor(-math.inf)}, settings={}, seed=0)
     assert read_checkpoint(path)[1]["best"] == -math.inf
+
+
+def overflow(path: Path, kind: str, part: str) -> Path:
+    """The file with weights of a part so large that sums of them overflow; each number is finite."""
+    header, tensors = read_checkpoint(path, kind)
+    large = {name: one * 1e38 if part in name and one.is_floating_point() else one for name, one in tensors.items()}
+    assert any(not one.equal(tensors[name]) for name, one in large.items())
+    return_path = path.with_name(f"large-{path.name}")
+    write_checkpoint(
+        return_path, kind=kind, tensors=large, settings=header.settings, seed=header.seed, parents=header.parents,
+        facts=header.facts,
+    )  # fmt: skip
+    return return_path
+
+
+def test_weights_that_are_finite_and_overflow_make_no_pictures_encodings_or_answers(tmp_path: Path) -> None:
+    data = mmgen.make_data("shapes", tmp_path / "d.h5", number=60, size=16, workers=1, progress=False)
+    settings = {"model.latent_size": 2, "model.hidden": 8, "model.image_network.name": "mlp"}
+    path = tmp_path / "m.safetensors"
+    mmgen.train(
+        data.path, path, objective="elbo", steps=1, batch=8, settings=settings, device="cpu", precision="32-true"
+    )
+    judge = tmp_path / "j.safetensors"
+    mmgen.train_classifier(data.path, judge, network="small", steps=1, device="cpu")
+    said = "hold NaN or infinite numbers, expected finite ones: its weights are too large"
+    with pytest.raises(DataError, match=rf"the image drawn by .*large-m.safetensors {said}"):
+        mmgen.sample(overflow(path, "model", "decoder"), n=1, device="cpu")
+    pictures = data.read_image("image", slice(0, 2))
+    with pytest.raises(DataError, match=f"encodings by this model {said}"):
+        mmgen.load(overflow(path, "model", "encoder")).encode(pictures)
+    with pytest.raises(DataError, match=f"answers of this judge {said}"):
+        load_classifier(overflow(judge, "classifier", "")).predict(torch.from_numpy(pictures).float())

@@ -1,7 +1,9 @@
 """Sources: what is read from the user's folder, and what is refused."""
 
 import gzip
+import io
 import shutil
+import struct
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn.datasets import load_digits
 
 from mmgen.core.errors import DataError
 from mmgen.data_recipes import _sources
+from mmgen.data_recipes._published import read_npy_header
 from mmgen.data_recipes._sources import fetch_digits, read_digits
 
 FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
@@ -93,3 +96,9 @@ def test_the_original_files_are_recognised(mnist_folder):
     assert int((digits.part == 0).sum()) == 60_000
     assert digits.sha256 == _sources._COLLECTIONS["mnist"].content
     assert digits.labels[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+
+
+def test_a_header_of_an_array_that_ends_too_soon_is_refused_in_a_sentence() -> None:
+    text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3,"
+    with pytest.raises(ValueError, match="a damaged header"):
+        read_npy_header(io.BytesIO(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text))

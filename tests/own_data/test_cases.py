@@ -1,11 +1,13 @@
 """The inputs that people have brought, one row each: read or refused, with words of the sentence."""
 
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from mmgen.cli._main import main
+from tests.program import MMGEN, environment
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 
@@ -31,6 +33,7 @@ ROWS: list[tuple[str, str, int, str]] = [
     ("packed-by-tar/pictures.tar", FOLDER, REFUSED, "it is no zip, or a truncated one"),
     ("packed-by-tar/BSR_bsds500.tgz", "patches --pictures {}", REFUSED, "unpack what is packed otherwise"),
     ("png-long-text/pictures.zip", FOLDER, READ, "pictures: 27, all of 16 x 16 pixels"),
+    ("sidecar-captions/pictures.zip", FOLDER, READ, "captions 'text': "),
     ("split-folders/below-classes.zip", FOLDER, READ, "split 'given' (as the source divides): train 13, val 1"),
     ("split-folders/set-words.zip", FOLDER, REFUSED, f"'test_set', 'training_set', {PARTS}"),
     ("split-folders/twice.zip", FOLDER, REFUSED, f"'seg_test', 'seg_train', {PARTS}"),
@@ -53,6 +56,10 @@ ROWS: list[tuple[str, str, int, str]] = [
     ("zip-of-old-windows/z3-cp1252.zip", FOLDER, REFUSED, ENCODING),
     ("zip-of-old-windows/z4-cp932-table.zip", FOLDER, REFUSED, ENCODING),
     ("img2dataset-folder", "hub {} --dry-run --size 32", REFUSED, "has no column of pictures, only 'url', 'caption'"),
+    ("parquet-of-pandas", "hub {} --dry-run --size 32", READ, "pictures: "),
+    ("parquet-of-pandas/data.parquet", "hub {} --image-column image --dry-run --size 32", READ, "pictures: "),
+    ("white-icons/pictures.zip", FOLDER, READ,
+     "warning: 24 of 24 pictures are of one colour, with nothing to learn; of see-through ones another --background"),
     ("webdataset-points", "hub {} --dry-run --size 32", REFUSED, "name a dataset of images"),
     ("dry-run-of-nothing", "celeba-18 --celeba nowhere --dry-run", REFUSED, "there is no folder or zip nowhere"),
     ("dry-run-of-nothing", "mnist --mnist nowhere --dry-run", REFUSED, "there is no folder nowhere"),
@@ -72,9 +79,10 @@ OTHER_DOORS = {
     "autoencoder-in-shards", "autoencoder-other-names", "codec-empty", "codec-many-tensors", "codec-nan", "codec-wide",
     "list-latents-link", "list-of-lists", "loop-hides-parents", "notebook-backend", "numpy-settings",
     "scores-behind-names", "seeds-set-seed", "slurm-tasks", "status-link-loop", "status-run-name", "windows-modules",
-    "many-pictures",
+    "many-pictures", "closed-terminal", "cpu-quota", "hub-without-home", "two-writers-one-output",
+    "typer-lowest-allowed",
 }  # fmt: skip
-"""Cases that bring no data: weights, lists, folders of results, systems; and one that is made by a script (below)."""
+"""Cases that bring no data to read: weights, lists, folders of results, systems; one is made by a script (below)."""
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
@@ -104,3 +112,15 @@ def test_what_people_have_brought(
 @pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
 def test_every_case_has_a_row() -> None:
     assert {case.name for case in CASES.iterdir()} == {row[0].partition("/")[0] for row in ROWS} | OTHER_DOORS
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
+def test_a_home_that_is_not_there_is_named_and_not_the_folder(tmp_path: Path) -> None:
+    pytest.importorskip("datasets")
+    nowhere = tmp_path / "file"
+    nowhere.touch()
+    words = [*MMGEN, "make-data", "hub", str(CASES / "parquet-of-pandas"), "--size", "16", "-o", str(tmp_path / "h.h5")]
+    variables = {**environment(), "HF_HOME": str(nowhere / "cache")}
+    done = subprocess.run(words, env=variables, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("mmgen: cannot use ") == 1
+    assert "name it by the variable HF_HOME" in done.stderr and "parquet-of-pandas:" not in done.stderr
