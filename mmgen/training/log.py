@@ -269,12 +269,14 @@ class RunLog:
             logger_class(name) for name in log_to
         ]  # what is not installed is said before anything is written
         earlier = _lock(path)
-        check()
-        lines = _read_lines(path, after_step) if after_step else []
-        write_text_atomic(path, "".join(lines))
-        self._lock = _lock(path)
-        if earlier is not None:
-            os.close(earlier)
+        try:
+            check()
+            lines = _read_lines(path, after_step) if after_step else []
+            write_text_atomic(path, "".join(lines))
+            self._lock = _lock(path)
+        finally:
+            if earlier is not None:
+                os.close(earlier)
         folder = path.with_suffix("")
         run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step)
         try:

@@ -17,6 +17,7 @@ WRITE = {
     "make-data": DIGITS,
     "train": ["d.h5", "--objective", "elbo", "--steps", "2", *TINY],
     "train-classifier": ["d.h5", "--network", "small", "--steps", "2"],
+    "fill-gaps": ["d.h5"],
     "fit-aggregate": ["small.safetensors", "--steps", "2", "--examples", "100"],
     "fit-sharpener": ["small.safetensors", "--steps", "2"],
     "eval": ["small.safetensors", "--metric", "active-units"],
@@ -28,6 +29,7 @@ WRITE = {
     "explore": ["small.safetensors"],
 }
 ENDING = {
+    "fill-gaps": "h5",
     "eval": "jsonl",
     "baseline": "jsonl",
     "sample": "png",

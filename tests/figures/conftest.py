@@ -60,6 +60,7 @@ class FlatLoaded:
     """A loaded model: "aggregate" draws what is asked for, "own" always draws a small 3."""
 
     model: Any = field(default_factory=FlatModel)
+    path: str = "flat.safetensors"
     attributes: AttributesDescription | None = INFO
     image: ImageDescription = IMAGE
     text: Any = None

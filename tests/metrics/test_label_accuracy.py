@@ -65,6 +65,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
     known = SimpleNamespace(name=name)
     evaluation = SimpleNamespace(
         loaded=SimpleNamespace(
+            path="m.safetensors",
             model=model,
             observation=SimpleNamespace(name="image"),
             observed={"image": None},
