@@ -122,7 +122,8 @@ def run_stage(
 
 def _refuse_links_out(stage: Stage, folder: Path) -> None:
     """Refuse files of a stage behind a link that leads out of the folder: it may write beside all it names but data."""
-    for file in [stage.makes] if stage.is_data else [stage.makes, *stage.possible_inputs]:
+    read = [] if stage.is_data else [name for each in stage.possible_inputs for name in (each, each.partition("=")[2])]
+    for file in [stage.makes, *filter(None, read)]:  # image=FILE names a file too
         if not Path(file).is_absolute() and leads_out_of_folder((folder / file).parent, folder):
             raise UsageError(f"{file} is behind a link that leads out of {folder}; remove the link, or use --output")
 

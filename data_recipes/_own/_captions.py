@@ -241,6 +241,8 @@ def encode_captions(name: str, texts: Sequence[Sequence[str]], max_words: int, m
     silent = sum(not row for row in rows)
     example = next(" ".join(vocabulary[word] for word in row[0]) for row in rows if row)
     notes = [f"captions '{name}': {len(vocabulary):,} words, at most {length} in a caption, such as \"{example}\""]
+    if length == 1 and all(word.lower() == word.upper() for word in vocabulary):  # letters without capitals
+        notes.append("  each caption is one word; if words of its script stand without spaces, put spaces between them")
     if silent:
         notes.append(f"  {silent:,} pictures have none, which is to models a caption of no words")
     if cut:

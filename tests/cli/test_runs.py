@@ -184,6 +184,7 @@ def test_three_seeds_of_two_objectives_on_a_cluster_that_is_killed(tmp_path: Pat
         ("fit-aggregate", "a.safetensors", {"model": "sub/m.safetensors"}),  # latents and the base lie beside the model
         ("fit-aggregate", "a.safetensors", {"model": "m.safetensors", "from": "sub/../sub/base.safetensors"}),
         ("plot", "a.png", {"figure": "curves", "files": ["b.safetensors", "sub/m.safetensors"]}),
+        ("sample", "a.png", {"model": "m.safetensors", "from": "image=sub/secret.png"}),
     ],
 )
 def test_no_stage_writes_behind_a_link_that_leads_out(

@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from mmgen.core.errors import DataError
+from mmgen.data_recipes._own._captions import encode_captions
 from mmgen.data_recipes._own._folder import FolderSource
 
 
@@ -36,3 +37,9 @@ def test_a_table_comes_first(tmp_path: Path) -> None:
 def test_what_is_no_text_is_named(tmp_path: Path, text: bytes) -> None:
     with pytest.raises(DataError, match=r"cannot read a/1\.txt in .*; save it as text \(UTF-8\), or remove it"):
         FolderSource(write(tmp_path, {"1.txt": text}), None, ())
+
+
+@pytest.mark.parametrize(("text", "told"), [("桌上的红猫", True), ("dog", False), ("桌 上 的", False)])
+def test_a_script_without_spaces_is_told_to_have_some(text: str, told: bool) -> None:
+    notes = encode_captions("text", [[text]] * 3, max_words=32, min_count=1).notes
+    assert any("put spaces between them" in note for note in notes) == told
