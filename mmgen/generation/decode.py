@@ -24,7 +24,7 @@ def _sharpens(loaded: "TrainedModel", modality: str) -> bool:
 
 def _sharpen(loaded: "TrainedModel", modality: str, means: Tensor, words: "Batch | None") -> Tensor:
     """Return the means [B, C, H, W] of a modality, finite ones, sharpened where the model has a sharpener of it."""
-    check_finite(means, f"the {modality} drawn by {loaded.path}")
+    check_finite(means, f"values of {modality} drawn by {loaded.path}")
     if loaded.sharpener is None or not _sharpens(loaded, modality):
         return means
     sharpened: Tensor = loaded.sharpener.network(means.clamp(0, 1), words)

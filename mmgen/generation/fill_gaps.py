@@ -44,9 +44,14 @@ def fill_gaps(
         command: The command that makes the file again.
 
     Raises:
-        UsageError: The dataset has no one kind of pictures with attributes.
+        UsageError: The dataset has no one kind of pictures with attributes, or its gaps are filled.
     """
     with Dataset.open(source) as data:
+        if FILLED in data.factors:
+            raise UsageError(
+                f"{source} has its gaps filled already, expected a dataset of real pictures alone; use the one that it "
+                "was made from"
+            )
         image, attributes = find_pictures(data)
         scheme = split or data.default_scheme
         limit = number or len(data.split(scheme, "train", real=True))
@@ -117,19 +122,18 @@ def _write(
     ) as writer:  # fmt: skip
         for described in data.modalities.values():
             writer.add(described)
-        others = [name for name in data.factors if name != FILLED]
-        for name in others:
+        for name in data.factors:
             factor = data.factors[name]
             writer.add_factor(name, factor.dtype, factor.unit, factor.meaning, factor.shape)
         writer.add_factor(
             FILLED, np.int64, "row", "row of the picture from which one was drawn by analogy; -1 for real pictures"
         )
-        factors = {name: data.read_factor(name) for name in others}
-        origin = data.read_factor(FILLED) if FILLED in data.factors else np.full(data.size, -1, np.int64)
+        factors = {name: data.read_factor(name) for name in data.factors}
+        real = np.full(data.size, -1, np.int64)
         for start in range(0, data.size, _CHUNK):
             part = slice(start, min(data.size, start + _CHUNK))
             columns = {name: data.read_packed(name, part) for name in data.modalities}
-            writer.write(start, columns, {name: each[part] for name, each in factors.items()} | {FILLED: origin[part]})
+            writer.write(start, columns, {name: each[part] for name, each in factors.items()} | {FILLED: real[part]})
         if added:
             pictures = (255 * np.stack([each.picture for each in drawn])).round().astype(np.uint8)
             columns = {image: pictures, attributes: codes}

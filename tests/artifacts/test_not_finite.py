@@ -54,7 +54,7 @@ def test_weights_that_are_finite_and_overflow_make_no_pictures_encodings_or_answ
     judge = tmp_path / "j.safetensors"
     mmgen.train_classifier(data.path, judge, network="small", steps=1, device="cpu")
     said = "hold NaN or infinite numbers, expected finite ones: its weights are too large"
-    with pytest.raises(DataError, match=rf"the image drawn by .*large-m.safetensors {said}"):
+    with pytest.raises(DataError, match=rf"values of image drawn by .*large-m.safetensors {said}"):
         mmgen.sample(overflow(path, "model", "decoder"), n=1, device="cpu")
     pictures = data.read_image("image", slice(0, 2))
     with pytest.raises(DataError, match=f"encodings by this model {said}"):

@@ -144,6 +144,8 @@ def test_gaps_join_the_training_part_and_are_told_from_real_pictures(tmp_path: P
         assert any("hidden pictures drawn again" in line for line in filled.header.facts["notes"])
     with pytest.raises(UsageError, match=r"grid-filled\.h5 is there already"):
         mmgen.fill_gaps(source, progress=False)
+    with pytest.raises(UsageError, match=r"grid-filled\.h5 has its gaps filled already, expected a dataset of real"):
+        mmgen.fill_gaps(tmp_path / "grid-filled.h5", tmp_path / "twice.h5", progress=False)
     again = mmgen.fill_gaps(source, tmp_path / "again.h5", progress=False)
     few = mmgen.fill_gaps(source, tmp_path / "few.h5", number=2, progress=False)
     with again, few, Dataset.open(tmp_path / "grid-filled.h5") as first:
