@@ -30,6 +30,7 @@ from mmgen.core.parsing import strip_controls
 from mmgen.core.processes import REPEAT_SECONDS, prepare_program, stop_handlers, stop_requests
 from mmgen.core.surroundings import is_first_process
 from mmgen.core.version import __version__
+from mmgen.core.worlds import added_files
 
 _GROUPS = {
     "Start": ("quickstart",),
@@ -42,9 +43,9 @@ _GROUPS = {
 
 
 _FILES = {
-    **dict.fromkeys(("make-data", "train", "train-classifier", "fit-aggregate", "fit-sharpener"), "_make"),
+    **dict.fromkeys(("make-data", "train", "train-classifier", "fit-aggregate"), "_make"),
     **dict.fromkeys(("sample", "plot"), "_make"),
-    **dict.fromkeys(("eval", "baseline", "compare"), "_measure"),
+    **dict.fromkeys(("eval", "compare"), "_measure"),
     **dict.fromkeys(("list", "show", "status", "check", "env"), "_look"),
 }
 """Files of this folder with the functions of several commands; that of any other has its name."""
@@ -58,8 +59,18 @@ _ANSWERS = {
 """What does what commands that do not exist would do."""
 
 
-def _file_of(command: str) -> Path:
-    return Path(__file__).with_name(f"{_FILES.get(command, command.replace('-', '_'))}.py")
+def _source_files() -> dict[str, Path]:
+    """Return the files of this folder and those that worlds add to it, by the names of their modules."""
+    return {
+        **{f"mmgen.cli.{path.stem}": path for path in Path(__file__).parent.glob("*.py")},
+        **added_files("mmgen.cli"),
+    }
+
+
+def _module_of(command: str) -> str:
+    """Return the name of the module with a command's function; "" where nothing but a path is printed."""
+    stem = _FILES.get(command, command.replace("-", "_"))
+    return next((module for module, path in _source_files().items() if path.stem == stem), "")
 
 
 def _command_function_name(command: str) -> str:
@@ -68,7 +79,8 @@ def _command_function_name(command: str) -> str:
 
 def command_names() -> list[str]:
     """Return the names of all commands: those of stages, and of the public files of this folder."""
-    names = {path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")} | {*_FILES, *stage_names()}
+    files = {path.stem.replace("_", "-") for path in _source_files().values() if not path.stem.startswith("_")}
+    names = files | {*_FILES, *stage_names()}
     ordered = [name for group in _GROUPS.values() for name in group]
     return [name for name in ordered if name in names] + sorted(names - set(ordered))
 
@@ -76,7 +88,7 @@ def command_names() -> list[str]:
 def _short_help(command: str) -> str:
     """Read the first paragraph of the docstring of a stage or command function without importing its file."""
     is_stage = command in stage_names()
-    file = source_file_of(command) if is_stage else _file_of(command)
+    file = source_file_of(command) if is_stage else _source_files()[_module_of(command)]
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
             continue
@@ -87,12 +99,10 @@ def _short_help(command: str) -> str:
 
 def load_command(command: str) -> Any:
     """Import a command and return its parser."""
-    try:
-        module = importlib.import_module(f"mmgen.cli.{_file_of(command).stem}")
-        function = getattr(module, _command_function_name(command))
-    except ModuleNotFoundError:
-        function = None
+    module = _module_of(command)
+    function = getattr(importlib.import_module(module), _command_function_name(command)) if module else None
     if command not in stage_names():
+        assert function is not None
         return build_command(command, function)
     stage = stage_class(command)
     if package := member_package(stage):

@@ -19,7 +19,6 @@ from mmgen.settings.kinds import path_of
 
 if TYPE_CHECKING:
     from mmgen.commands.fit_aggregate import FitAggregate
-    from mmgen.commands.fit_sharpener import FitSharpener
     from mmgen.commands.make_data import MakeData
     from mmgen.commands.plot import Plot
     from mmgen.commands.sample import Sample
@@ -126,18 +125,6 @@ def fit_aggregate_command(
 ) -> None:
     if dry_run:
         stage.check_fit()
-        print_result(stage.plan.settings.model_dump_json(indent=2))
-        return
-    made = stage.write_file(command_line())
-    if is_first_process():
-        print_result(made)
-
-
-def fit_sharpener_command(
-    stage: "FitSharpener",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
-) -> None:
-    if dry_run:
         print_result(stage.plan.settings.model_dump_json(indent=2))
         return
     made = stage.write_file(command_line())

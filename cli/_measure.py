@@ -18,7 +18,6 @@ from mmgen.cli._streams import ignore_first_interrupt
 from mmgen.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mmgen.commands.baseline import Baseline
     from mmgen.commands.compare import Compare
     from mmgen.commands.evaluate import Evaluate
     from mmgen.results.score import Score
@@ -91,32 +90,6 @@ def print_warnings(scores: Sequence["Score"]) -> None:
             )
     for text, quantities in quantities_by_warning.items():
         say(f"{', '.join(dict.fromkeys(quantities))}: {text}")  # as often as there are judges and numbers of words
-
-
-def baseline_command(stage: "Baseline") -> None:
-    stage.check_output()
-    scores = stage.measure()
-    (_print_label_scores if stage.predicts_labels else _print_log_likelihoods)(stage.method, scores)
-    with ignore_first_interrupt():
-        stage.write_scores(scores)
-        print_result(stage.path)
-
-
-def _print_label_scores(method: str, scores: "list[Score]") -> None:
-    rows = [(f"{score.details['paired']:,}", score.number_with_unit, f"{score.n:,}") for score in scores]
-    print_table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
-
-
-def _print_log_likelihoods(method: str, scores: "list[Score]") -> None:
-    from mmgen.results.number import Number
-
-    rows = []
-    for score in scores:
-        bits, error = (score.details.get(name) for name in ("bits_per_pixel", "bits_per_pixel_stderr"))
-        rows.append((score.number_with_unit, "" if bits is None else Number(bits, error), f"{score.n:,}"))
-    clusters = {score.points.units for score in scores if score.points and score.points.clusters}
-    errors = f"; errors over the {max(clusters):,} pictures or sources that they are of" if clusters else ""
-    print_table(f"{method}: log p(x) of test examples{errors}", ("log p(x)", "bits per pixel", "examples"), rows)
 
 
 def compare_command(

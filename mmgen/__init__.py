@@ -5,7 +5,10 @@ The library floor. It never prints and never imports the command line; long work
 """
 
 from mmgen.core.version import __version__
+from mmgen.core.worlds import added_files
 
+_ADDED = sorted(path.stem for path in added_files("mmgen.commands").values())
+"""Commands of worlds beside the core, which are functions too."""
 TYPE_CHECKING = False  # as in typing, without the time that its import takes: the program hears Ctrl-C after this
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,14 +16,11 @@ if TYPE_CHECKING:
 
     from mmgen.artifacts import Dataset
     from mmgen.commands import make_function
-    from mmgen.commands.baseline import Baseline
     from mmgen.commands.compare import Compare
     from mmgen.commands.evaluate import Evaluate
-    from mmgen.commands.explore import Explore
     from mmgen.commands.export import Export
     from mmgen.commands.fill_gaps import FillGaps
     from mmgen.commands.fit_aggregate import FitAggregate
-    from mmgen.commands.fit_sharpener import FitSharpener
     from mmgen.commands.make_data import MakeData
     from mmgen.commands.plot import Plot
     from mmgen.commands.report import Report
@@ -31,14 +31,11 @@ if TYPE_CHECKING:
     from mmgen.evaluation.likelihoods import log_likelihood as log_likelihood
     from mmgen.generation import load as load
 
-    baseline = make_function(Baseline)
     compare = make_function(Compare)
     evaluate = make_function(Evaluate)
-    explore = make_function(Explore)
     export = make_function(Export)
     fill_gaps = make_function(FillGaps)
     fit_aggregate = make_function(FitAggregate)
-    fit_sharpener = make_function(FitSharpener)
     make_data: Callable[Concatenate[str, ...], Dataset] = make_function(MakeData)  # with the settings of its recipe
     plot = make_function(Plot)
     report = make_function(Report)
@@ -49,14 +46,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
-    "baseline",
     "compare",
     "evaluate",
-    "explore",
     "export",
     "fill_gaps",
     "fit_aggregate",
-    "fit_sharpener",
     "load",
     "log_likelihood",
     "make_data",
@@ -66,6 +60,7 @@ __all__ = [
     "show",
     "train",
     "train_classifier",
+    *_ADDED,
 ]
 
 

@@ -46,6 +46,7 @@ from mmgen.commands._fields import fields_of, option_names
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import nested_items
 from mmgen.core.progress import Watch
+from mmgen.core.worlds import added_files
 from mmgen.settings.declared import read_class_fields
 from mmgen.settings.kinds import Option, Seed, path_of
 
@@ -55,8 +56,18 @@ _FILES = {"eval": "evaluate"}
 
 def stage_names() -> list[str]:
     """Return the names of all commands, sorted, without importing them."""
-    files = [path.stem for path in Path(__file__).parent.glob("[!_]*.py")]
-    return sorted(map(command_name, files))
+    return sorted(command_name(path.stem) for path in _source_files().values())
+
+
+def _source_files() -> dict[str, Path]:
+    """Return the files of all commands, by the names of their modules."""
+    own = {f"{__package__}.{path.stem}": path for path in Path(__file__).parent.glob("[!_]*.py")}
+    return {**own, **added_files("mmgen.commands")}
+
+
+def _module_of(command: str) -> str:
+    stem = _FILES.get(command, command.replace("-", "_"))
+    return next(module for module, path in _source_files().items() if path.stem == stem)
 
 
 def command_name(file: str) -> str:
@@ -66,12 +77,12 @@ def command_name(file: str) -> str:
 
 def source_file_of(command: str) -> Path:
     """Return the Python file in which a command is defined."""
-    return Path(__file__).with_name(f"{_FILES.get(command, command.replace('-', '_'))}.py")
+    return _source_files()[_module_of(command)]
 
 
 def stage_class(command: str) -> Any:
     """Import the class of a command and return it."""
-    module = importlib.import_module(f"{__package__}.{source_file_of(command).stem}")
+    module = importlib.import_module(_module_of(command))
     (name,) = module.__all__
     return getattr(module, name)
 

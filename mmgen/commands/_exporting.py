@@ -41,6 +41,7 @@ from mmgen.artifacts.files import (
 )
 from mmgen.artifacts.header import names_code, quoted_command
 from mmgen.artifacts.lineage import Node, read_lineage
+from mmgen.commands._base import stage_class
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.core.parsing import LOG_ENDING, printable
 from mmgen.core.progress import Watch
@@ -218,10 +219,8 @@ def make_export_files(
         _draw_pictures(loaded, descriptions, judge, seed).save(folder / _PICTURE)
         files[_PICTURE] = "pictures drawn from words"
     if page:
-        from mmgen.figures.explore.make import make_explorer
-
         paths = [last_file(loaded), loaded.path, *([judge] if judge else [])]
-        watch.follow(make_explorer(paths, folder / _PAGE, words_only=True, seed=seed))
+        watch.follow(stage_class("explore").make_page_of_words(paths, folder / _PAGE, seed))
         files[_PAGE] = "a page that draws from words, for a browser: put it on a web site"
     commands = _lineage_commands(read_lineage(last_file(loaded)))
     for path, header in opened.items():  # which were read more than once

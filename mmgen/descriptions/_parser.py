@@ -11,7 +11,7 @@ A value stands alone where one attribute has it: "red heart". An attribute that 
 default: "big" means a big digit of any kind, orientation and place (VE Section 1 calls these abstract concepts). AND
 joins two sets of ``name=value``, IN COMMON keeps what both have, IGNORE takes the second out of the first, so that each
 of them means a plain description. SCAN draws for them by networks over the posteriors of their operands, see
-:mod:`mmgen.posteriors.scan`; NOT and OR are drawn by completing descriptions.
+:mod:`mmgen.contrib.scan.posteriors.scan`; NOT and OR are drawn by completing descriptions.
 
 References:
     SCAN: Learning Hierarchical Compositional Visual Concepts (Higgins et al., 2018), arXiv:1707.03389

@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -11,6 +10,7 @@ from mmgen.artifacts import read_header
 from mmgen.artifacts.containers import add_article
 from mmgen.core.errors import SettingsError, UsageError, clip, format_unknown_name
 from mmgen.core.parsing import parse_toml
+from mmgen.core.worlds import data_files
 from mmgen.experiments._matrix import expand_rows
 from mmgen.experiments._stages import Plan, Scale, Stage
 from mmgen.settings.config import read_toml, validate
@@ -20,13 +20,15 @@ from mmgen.settings.registry import registry_of
 
 def experiment_names() -> list[str]:
     """Return the names of the experiments that mmgen comes with: "cremer-table1", "wu-table2/mnist"."""
-    files = []
-    for file in resources.files(__package__).iterdir():
-        if file.name.endswith(".toml") and not file.name.startswith("_"):
-            files.append(file.name)
-        elif file.is_dir():
-            files += [f"{file.name}/{part.name}" for part in file.iterdir() if part.name.endswith(".toml")]
-    return sorted(name.removesuffix(".toml") for name in files)
+    return sorted(name for name in _files() if not name.startswith("_"))
+
+
+def _files() -> dict[str, Path]:
+    return {
+        name: file
+        for pattern in ("*.toml", "*/*.toml")
+        for name, file in data_files("mmgen.experiments", Path(__file__).parent, pattern).items()
+    }
 
 
 def datasets_of_table(table: str) -> list[str]:
@@ -36,7 +38,7 @@ def datasets_of_table(table: str) -> list[str]:
 
 def experiment_text(name: str) -> str:
     """Return the text (TOML) of an experiment file that mmgen comes with."""
-    return resources.files(__package__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
+    return _files()[name].read_text(encoding="utf-8")
 
 
 def default_dataset_of(table: str) -> str | None:

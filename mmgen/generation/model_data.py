@@ -1,6 +1,7 @@
 """What a trained model was made from: its files, and the specifications of its data."""
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
@@ -12,9 +13,16 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models import Model
 from mmgen.posteriors import posterior_to_aggregate
-from mmgen.sharpening import TrainedSharpener
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.state import describe_interruption
+
+
+class TrainedSharpener(NamedTuple):
+    """Trained network that adds detail to pictures [B, C, H, W] of the modality ``network.image``, and its file."""
+
+    network: Any
+    path: Path
+    header: Header
 
 
 class ModelData:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.core.progress import Progress, Work
 from mmgen.evaluation import Evaluation, needs
-from mmgen.evaluation.languages import languages
 from mmgen.evaluation.needs import Need
 from mmgen.results.naming import RETRIEVAL
 from mmgen.results.score import Better, ExampleValues, Score
 from mmgen.results.standard_errors import add_clustered_error
 from mmgen.settings.plugins import to_kebab_case
+from mmgen.settings.registry import registry_of
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -74,6 +74,11 @@ class Metric(ABC):
         cls.examines_pictures = cls.judged or "judge" in (cls.reads or ())
         if "name" not in cls.__dict__:
             cls.name = to_kebab_case(cls.__name__)
+
+    @classmethod
+    def claims(cls, loaded: "TrainedModel") -> bool:
+        """Return whether this metric is computed for a model by default, in place of those for pictures and words."""
+        return False
 
     def check(self, evaluation: "Evaluation") -> None:
         """Refuse an evaluation whose model, data or settings lack one of the metric's ``needs``.
@@ -166,8 +171,8 @@ def default_metrics(loaded: "TrainedModel") -> list[str]:
     """Return the names of the metrics that are computed by default: they depend on the kinds of words in the model's
     data.
     """
-    if len(languages(loaded)) > 1:
-        return ["sentences", "translation"]
+    if claimed := [name for name, member in registry_of(__package__).import_all().items() if member.claims(loaded)]:
+        return claimed
     if loaded.attributes is None and loaded.text is not None:
         return ["retrieval"]
     captioned = loaded.text is not None and loaded.description_kind != "attributes"

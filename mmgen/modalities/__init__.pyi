@@ -10,7 +10,6 @@ from ._base import (
 )
 from ._described import Described as Described
 from ._stored import are_distinct_texts as are_distinct_texts, element_json as element_json
-from .graph import Graph as Graph
 
 def describe(name: str) -> str: ...
 def get(name: str) -> type[Description]: ...

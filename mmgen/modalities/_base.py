@@ -80,6 +80,9 @@ class Description(Settings, ABC):
     translates: ClassVar[bool] = False
     """Whether several of this kind alone are translations, each observed and described by the others, as text is."""
 
+    joins_rows: ClassVar[bool] = False
+    """Whether it joins the rows of a dataset, as a graph does, so that no example stands alone."""
+
     files: ClassVar[tuple[str, ...]] = ()
     """Endings of the files that :meth:`write` makes, such as ".wav"; none by default."""
 

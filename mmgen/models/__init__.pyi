@@ -9,7 +9,6 @@ from ._capabilities import (
     USUAL_NEEDS as USUAL_NEEDS,
     check_capabilities as check_capabilities,
 )
-from ._draw_steps import DrawingStep as DrawingStep
 from ._gaussian_model import (
     GaussianModel as GaussianModel,
     Unit as Unit,

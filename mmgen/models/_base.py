@@ -18,7 +18,6 @@ from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models._capabilities import USUAL_NEEDS
-from mmgen.models._draw_steps import DrawingStep
 from mmgen.models._parts import Examples, Preparation
 from mmgen.models._settings import DataSettings, ModelSettings
 
@@ -214,14 +213,6 @@ class Model(nn.Module, ABC):
             raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.generates)}")
         parameters: Tensor = self.decoders[name](z.reshape(-1, z.shape[-1]))
         return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
-
-    def drawing_steps(
-        self, z: Tensor, condition: Batch | None = None, pictures: Tensor | None = None
-    ) -> list[DrawingStep]:
-        """Return each step of drawing z [..., D], as R drawings, given descriptions and pictures to read [B]; raise a
-        UsageError for a model that draws pictures at once.
-        """
-        raise UsageError(f"{type(self).__name__} draws pictures at once, expected steps; use a model of kind draw")
 
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
         """Return log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; unknown values are left out."""

@@ -1,8 +1,3 @@
-from ._attention import (
-    PictureAttention as PictureAttention,
-    Window as Window,
-    WordAttention as WordAttention,
-)
 from ._attributes import (
     AttributeDecoder as AttributeDecoder,
     AttributeNetwork as AttributeNetwork,
@@ -18,7 +13,6 @@ from ._base import (
     Reshape as Reshape,
     dense_layers as dense_layers,
 )
-from ._graph import GraphConvolution as GraphConvolution, normalised_adjacency as normalised_adjacency
 from ._shared import (
     GridHead as GridHead,
     GridReader as GridReader,

@@ -1,8 +1,9 @@
 """Registries of the exchangeable classes (members) of a package: one for each of its files, and plug-ins.
 
-The members of a room are its files without a leading underscore; ``get`` imports only one file and returns the single
-public object of its ``__all__``. Names have hyphens where files have underscores (``mnist_a.py`` is ``mnist-a``). There
-is no list to maintain: a new member is one new file.
+The members of a room are its files without a leading underscore, and those that worlds beside the core add to it
+(:mod:`mmgen.core.worlds`); ``get`` imports only one file and returns the single public object of its ``__all__``. Names
+have hyphens where files have underscores (``mnist_a.py`` is ``mnist-a``). There is no list to maintain: a new member is
+one new file.
 
 Further members come from outside (:mod:`mmgen.settings.plugins`): from installed distributions, in the room's group of
 entry points, and from files that the user names. If two members have the same name, both are refused, so that no
@@ -23,6 +24,7 @@ from typing import Any, Generic, TypeVar
 import lazy_loader
 
 from mmgen.core.errors import MmgenError, UsageError, clip, format_unknown_name
+from mmgen.core.worlds import added_files
 from mmgen.settings import plugins
 from mmgen.settings.plugins import Member, Origin
 
@@ -75,14 +77,15 @@ class Registry(Generic[T_co]):
         return Path(spec.origin).parent
 
     def _built_in(self) -> Iterator[Member]:
-        for path in sorted(self._folder().glob("[!_]*.py"), key=lambda path: path.stem):
+        own = {f"{self.package}.{path.stem}": path for path in self._folder().glob("[!_]*.py")}
+        for module, path in sorted({**own, **added_files(self.package)}.items(), key=lambda each: each[1].stem):
             name = path.stem.replace("_", "-")
-            yield Member(name, BUILT_IN, partial(self._import, path.stem), partial(_describe_module, path))
+            yield Member(name, BUILT_IN, partial(self._import, module), partial(_describe_module, path))
 
-    def _import(self, stem: str) -> Any:
+    def _import(self, name: str) -> Any:
         if self._imported_before:
             importlib.import_module(self._imported_before)
-        module = importlib.import_module(f"{self.package}.{stem}")
+        module = importlib.import_module(name)
         public: list[str] = module.__all__
         assert len(public) == 1, f"{module.__name__} must offer exactly one public object, offers {public}"
         return getattr(module, public[0])

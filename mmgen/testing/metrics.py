@@ -9,12 +9,13 @@ from typing import Any
 from mmgen import metrics
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.errors import UsageError
+from mmgen.core.worlds import import_added
 from mmgen.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics import Metric, Score, evaluate
 from mmgen.settings.config import validate
 
 _PROPERTIES = {"tone": ["dark", "light"], "size": ["small", "large"]}
-_TRAINING = {"steps": 4, "batch": 16, "validate_every": 4, "device": "cpu"}
+SMALL_TRAINING = {"steps": 4, "batch": 16, "validate_every": 4, "device": "cpu"}
 _SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
 
 
@@ -25,9 +26,14 @@ def check_metric(name: str, folder: Path) -> None:
         name: Name of the metric.
         folder: Folder for data, model and classifier.
     """
-    makers = (small_evaluation, small_objects_evaluation, small_graph_evaluation, small_translation_evaluation)
-    evaluations = (make(folder / str(number)) for number, make in enumerate(makers))
+    evaluations = (make(folder / str(number)) for number, make in enumerate(evaluation_makers()))
     check_scores(name, next(each for each in evaluations if accepts_evaluation(name, each)))
+
+
+def evaluation_makers() -> list[Callable[[Path], Evaluation]]:
+    """Return the functions that train a small model in a folder and return its evaluation, those of worlds included."""
+    further = [make for world in import_added("mmgen.testing", "cases") for make in world.EVALUATIONS]
+    return [small_evaluation, small_objects_evaluation, *further]
 
 
 def accepts_evaluation(name: str, evaluation: Evaluation) -> bool:
@@ -96,27 +102,6 @@ def small_objects_evaluation(folder: Path) -> Evaluation:
     return _train_and_judge(folder, _write_objects, "cpu")
 
 
-def small_graph_evaluation(folder: Path) -> Evaluation:
-    """Train a graph auto-encoder of forty nodes in two groups, with data, in ``folder``; return its evaluation."""
-    values = {
-        "objective": {"name": "balanced-edges"},
-        "model": {"name": "graph-vae", "latent_size": 2, "hidden": 4},
-        "training": {**_TRAINING, "batch": 40},
-        "data": {"split": "links"},
-    }
-    return _train(folder, _write_graph, values, ("prior",))
-
-
-def small_translation_evaluation(folder: Path) -> Evaluation:
-    """Train a model of sentences in two languages, with data, in ``folder``; return its evaluation."""
-    values = {
-        "objective": {"name": "mvae", "modalities": ("one", "other")},
-        "model": {"latent_size": 2, "text_network": {"embedding": 4, "hidden": 8, "head": 8}},
-        "training": _TRAINING,
-    }
-    return _train(folder, _write_sentences, values)
-
-
 def _train_and_judge(folder: Path, write: Callable[[Path], None], device: str) -> Evaluation:
     """Train a model and two classifiers on the pictures that ``write`` writes, and return their evaluation."""
     from mmgen.classifier import ClassifierSettings, load_classifier, train_classifier
@@ -124,13 +109,13 @@ def _train_and_judge(folder: Path, write: Callable[[Path], None], device: str) -
     values = {
         "objective": {"name": "telbo"},
         "model": {"latent_size": 2, "hidden": 16, "image_network": {"name": "mlp", "hidden": (16,)}},
-        "training": _TRAINING,
+        "training": SMALL_TRAINING,
     }
-    made = _train(folder, write, values, device=device)
+    made = train_small(folder, write, values, device=device)
     judges = []
     for seed, name in enumerate(("judge", "second-judge")):
         path = folder / f"{name}.safetensors"
-        chosen = validate(ClassifierSettings, {"network": "small", "training": {**_TRAINING, "seed": seed}})
+        chosen = validate(ClassifierSettings, {"network": "small", "training": {**SMALL_TRAINING, "seed": seed}})
         train_classifier(made.dataset.path, path, chosen).run()
         judges.append(load_classifier(path, device))
     evaluation = Evaluation(made.loaded, made.dataset, judges[0], made.posteriors, _SETTINGS)
@@ -138,7 +123,7 @@ def _train_and_judge(folder: Path, write: Callable[[Path], None], device: str) -
     return evaluation
 
 
-def _train(
+def train_small(
     folder: Path,
     write: Callable[[Path], None],
     values: dict[str, Any],
@@ -158,54 +143,13 @@ def _train(
     return Evaluation(load(model, device), Dataset.open(data), None, posteriors, _SETTINGS)
 
 
-def _write_rows(path: Path, values: dict[str, Any], add: Callable[[DatasetWriter], None]) -> None:
+def write_rows(path: Path, values: dict[str, Any], add: Callable[[DatasetWriter], None]) -> None:
     """Write a dataset of ``values`` by modality, half of it for training; ``add`` declares the modalities."""
     rows = range(len(next(iter(values.values()))))
     with DatasetWriter(path, size=len(rows), settings={"recipe": "none"}, seed=0, command="mmgen.testing") as writer:
         add(writer)
         writer.write(0, values)
         writer.add_splits("iid", train=rows[:60], val=rows[60:90], test=rows[90:])
-
-
-def _write_graph(path: Path, nodes: int = 40) -> None:
-    """Write a dataset of a graph with two groups of nodes, some of whose edges are held back."""
-    import numpy as np
-
-    from mmgen.modalities.graph import GraphDescription
-    from mmgen.modalities.vector import VectorDescription
-
-    generator = np.random.default_rng(0)
-    group = np.arange(nodes) % 2
-    pairs = np.array([(i, j) for i in range(nodes) for j in range(i + 1, nodes)], np.int32)
-    same = group[pairs[:, 0]] == group[pairs[:, 1]]
-    joined = generator.random(len(pairs)) < np.where(same, 0.4, 0.02)
-    edges, others = pairs[joined], generator.permutation(pairs[~joined])
-    part = np.where(np.arange(len(edges)) % 10 == 0, 2, np.where(np.arange(len(edges)) % 9 == 0, 1, 0)).astype(np.uint8)
-    absent_part = part[part > 0]
-    absent = others[: len(absent_part)]
-    features = np.stack([group, 1 - group, np.ones(nodes)], 1).astype(np.float32)
-    with DatasetWriter(path, nodes, {"recipe": "none"}, seed=0, command="mmgen.testing") as writer:
-        writer.add(VectorDescription(name="features", size=3))
-        writer.add_attributes("attributes", {"group": ["one", "other"]})
-        writer.add(GraphDescription(nodes=nodes, edges=len(edges), absent=len(absent), features="features"))
-        writer.write_whole("graph", {"edges": edges, "part": part, "absent": absent, "absent_part": absent_part})
-        writer.write(0, {"features": features, "attributes": group[:, None].astype(np.uint8)})
-        writer.add_split_of_edges("links")
-
-
-def _write_sentences(path: Path, number: int = 120) -> None:
-    """Write a dataset of sentences of one to three words with translations, word by word."""
-    import numpy as np
-
-    vocabularies = {name: ("<unk>", *(f"{name}{word}" for word in range(5))) for name in ("one", "other")}
-    codes = 1 + np.random.default_rng(0).integers(0, 5, (number, 3))
-    codes = np.where(np.arange(3) < 1 + np.arange(number)[:, None] % 3, codes, 6).astype(np.uint16)
-
-    def add(writer: DatasetWriter) -> None:
-        for name, vocabulary in vocabularies.items():
-            writer.add_text(name, vocabulary, 3)
-
-    _write_rows(path, dict.fromkeys(vocabularies, codes), add)
 
 
 def _write_pictures(path: Path, number: int = 120) -> None:
@@ -239,4 +183,4 @@ def _write_described(path: Path, images: Any, codes: Any, attributes: dict[str, 
         writer.add_image("image", shape=(1, 16, 16), layout="bytes")
         writer.add_attributes("attributes", attributes)
 
-    _write_rows(path, {"image": images, "attributes": codes}, add)
+    write_rows(path, {"image": images, "attributes": codes}, add)

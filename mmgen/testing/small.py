@@ -11,16 +11,14 @@ import mmgen.modalities
 import mmgen.networks
 from mmgen.codecs import Pixels
 from mmgen.core.batch import Batch
+from mmgen.core.worlds import import_added
 from mmgen.inference import InferenceParts
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Description, View
 from mmgen.modalities.attributes import AttributesDescription
-from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.modalities.vector import VectorDescription
 from mmgen.models import DataSettings, ModelSettings, MultimodalSettings
 from mmgen.models.autoencoder import AutoencoderSettings
-from mmgen.models.graph_vae import GraphSettings
 from mmgen.models.semi_supervised_vae import SemiSupervisedSettings
 from mmgen.networks import AttributeNetwork, TextNetwork
 from mmgen.settings.config import build_member
@@ -59,22 +57,6 @@ def small_batch(size: int = 5) -> Batch:
     )
 
 
-SMALL_GRAPH = DataSettings.from_descriptions(
-    GraphDescription(nodes=5, edges=4, absent=0, features="features"), VectorDescription(name="features", size=2)
-)
-"""Five nodes with two features each."""
-
-
-def small_graph(size: int = 5) -> Batch:
-    """Return a batch of the nodes of :data:`SMALL_GRAPH`: a triangle, and a pair beside it."""
-    features = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.0], [0.0, 0.0]])
-    values = {"graph": torch.arange(5), "features": features}
-    shared = {"edges": torch.tensor([[0, 0, 1, 3], [1, 2, 2, 4]]), "unknown": torch.zeros(2, 0, dtype=torch.int64)}
-    present = {name: torch.ones(5, dtype=torch.bool) for name in values}
-    shared |= {"features": features}
-    return Batch(values, present, {f"graph.{name}": each for name, each in shared.items()})[:size]
-
-
 def example_batch(described: Description, count: int = 5) -> Batch:
     """Return the example rows of a specification of a modality as a batch."""
     _, stored = type(described).example(count)
@@ -108,16 +90,16 @@ CASES = (
     Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_LABELLED),
     Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_AUTOENCODER),
     Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_PRIVATE),
-    Case(SMALL_GRAPH, small_graph, ("graph", "features"), ("graph",), GraphSettings(latent_size=3, hidden=4)),
 )
-"""Every member is tried on the first that suits it."""
+"""Every member is tried on the first that suits it, or on one of a world beside the core: ``CASES`` in its
+``testing/cases.py``."""
 
 
 def small_cases() -> list[Case]:
-    """Return :data:`CASES`, and a case with attributes for every other kind of modality that has an example."""
-    found = list(CASES)
+    """Return :data:`CASES`, those of worlds, and one with attributes for every other kind that has an example."""
+    found = [*CASES, *(case for world in import_added("mmgen.testing", "cases") for case in world.CASES)]
     for kind, member in mmgen.modalities.import_all().items():
-        if kind in ("image", "graph") or member.describes:  # these have cases already
+        if kind == "image" or member.describes or member.joins_rows:  # these have cases already
             continue
         described, _ = member.example()
         labels, _ = AttributesDescription.example()

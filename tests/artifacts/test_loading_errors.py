@@ -7,11 +7,11 @@ import torch
 
 import mmgen
 from mmgen.artifacts import FORMAT_VERSION, Dataset, read_checkpoint, write_checkpoint
+from mmgen.contrib.sharpening import load_sharpener
 from mmgen.core.errors import ArtifactError
 from mmgen.modalities.image import ImageDescription
 from mmgen.posteriors import load_aggregate
 from mmgen.settings.config import merge
-from mmgen.sharpening import load_sharpener
 from mmgen.training.model_run import complete_settings, load_model
 from tests.artifacts.remake_golden import GOLDEN
 

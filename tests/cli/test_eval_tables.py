@@ -16,10 +16,7 @@ from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Metric, Score, evaluate
 from mmgen.testing.metrics import (
     accepts_evaluation,
-    small_evaluation,
-    small_graph_evaluation,
-    small_objects_evaluation,
-    small_translation_evaluation,
+    evaluation_makers,
 )
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 from tests.metrics.views import asked as asked_views, write_views
@@ -29,12 +26,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
-    """Trained models of pictures, whose test part has every combination, of pictures of two objects, of a
-    graph, and of sentences in two languages; and a model of several pictures of each example.
+    """Trained models of pictures, whose test part has every combination, of pictures of two objects, and of the kinds
+    of worlds beside the core; and a model of several pictures of each example.
     """
-    makers = small_evaluation, small_objects_evaluation, small_graph_evaluation, small_translation_evaluation
     views = asked_views(write_views(tmp_path_factory.mktemp("views") / "toy.h5"), lambda view, z: z)
-    return [*(make(tmp_path_factory.mktemp(make.__name__)) for make in makers), views]
+    return [*(make(tmp_path_factory.mktemp(make.__name__)) for make in evaluation_makers()), views]
 
 
 @pytest.fixture(scope="module")

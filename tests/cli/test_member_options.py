@@ -225,7 +225,7 @@ def test_completion_knows_recipes_and_their_options(words: str, offered: set[str
         ("fit-aggregate", "densities"),
         ("fit-aggregate", "posteriors"),
         ("train-classifier", "classifier"),
-        ("baseline", "baselines"),
+        ("baseline", "contrib.baselines"),
         ("eval", "metrics"),
         ("plot", "figures.plots"),
     ],

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 import mmgen
 from mmgen.artifacts import Dataset, read_checkpoint, read_header
 from mmgen.codecs import Codec, read_pretrained
+from mmgen.contrib.scan.objectives.reader import Reader
 from mmgen.core.batch import Batch
 from mmgen.core.errors import ArtifactError, SettingsError
 from mmgen.modalities import all_present
@@ -20,7 +21,6 @@ from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Demands, build_model
 from mmgen.models.autoencoder import Autoencoder, AutoencoderSettings
-from mmgen.objectives.reader import Reader
 from mmgen.training.batches import DatasetRows, MaskedRows
 from mmgen.training.encoded import EncodedRows, encode_once
 from mmgen.training.model_run import load_model

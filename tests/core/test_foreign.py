@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given, strategies as st
 from PIL import EpsImagePlugin, Image
 
+from mmgen.contrib.graphs._opcodes import read_opcodes
+from mmgen.contrib.graphs.data_recipes.planetoid import read_citations
 from mmgen.core import pictures
 from mmgen.core.errors import ArtifactError, DataError, MmgenError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
@@ -24,13 +26,11 @@ from mmgen.core.pictures import FORMATS, decode_picture, read_picture
 from mmgen.data_recipes._celeba import _landmarks
 from mmgen.data_recipes._celeba._landmarks import decode_face
 from mmgen.data_recipes._celeba._source import Source
-from mmgen.data_recipes._opcodes import read_opcodes
 from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._published import read_idx
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.data_recipes._sources import read_amat
 from mmgen.data_recipes.dsprites import SpriteArchive
-from mmgen.data_recipes.planetoid import read_citations
 from mmgen.generation.examples import read_file_images
 from tests.test_floors import SOURCES, name_of
 

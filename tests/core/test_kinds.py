@@ -15,12 +15,12 @@ import mmgen
 import mmgen.modalities
 from mmgen import testing
 from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.contrib.patches.modalities.patch import PatchDescription
 from mmgen.core.errors import ArtifactError, SettingsError
 from mmgen.likelihoods.normal import Normal
 from mmgen.modalities._base import ROWS, Description, StoredArray
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.modalities.patch import PatchDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.modalities.vector import VectorDescription
 from mmgen.models._parts import make_decoders, networks_by_kind

@@ -10,9 +10,9 @@ import torch
 
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
-from mmgen.baselines import measure_labels
-from mmgen.baselines._base import BaselineData, LabelSupply
-from mmgen.commands.baseline import Baseline
+from mmgen.contrib.baselines import measure_labels
+from mmgen.contrib.baselines._base import BaselineData, LabelSupply
+from mmgen.contrib.baselines.commands.baseline import Baseline
 from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.plots._base import draw_plot

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import mmgen.models
-from mmgen.baselines._base import NoiselessTask
+from mmgen.contrib.baselines._base import NoiselessTask
 from mmgen.core.errors import UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import GaussianModel

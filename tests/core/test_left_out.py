@@ -11,8 +11,8 @@ import pytest
 import mmgen.objectives
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
+from mmgen.contrib.patches.modalities.patch import PatchDescription
 from mmgen.core.errors import SettingsError
-from mmgen.modalities.patch import PatchDescription
 from mmgen.models._build import build_model
 from mmgen.settings.config import merge, parse_assignments
 from mmgen.training.model_run import complete_settings, describe_unused_modalities

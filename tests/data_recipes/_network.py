@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from mmgen.data_recipes import planetoid
-from mmgen.data_recipes.planetoid import Network
+from mmgen.contrib.graphs.data_recipes import planetoid
+from mmgen.contrib.graphs.data_recipes.planetoid import Network
 
 
 def publish(

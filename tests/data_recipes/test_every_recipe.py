@@ -10,10 +10,10 @@ from mmgen import data_recipes
 from mmgen.commands.make_data import preview_recipe
 from mmgen.settings.config import validate
 from mmgen.testing.data import NUMBER, check_recipe
-from tests.data_recipes._characters import build_omniglot
+from tests.contrib.draw._coco import write_coco
+from tests.contrib.patches._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
 from tests.data_recipes._network import build_network
-from tests.own_data._coco import write_coco
 from tests.own_data._pictures import write_classes, write_folder
 
 FACES = ("cv2", "dlib", "skimage", "face_recognition_models")

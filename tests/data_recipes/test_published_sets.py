@@ -13,19 +13,19 @@ import pytest
 from mmgen import data_recipes
 from mmgen.artifacts import Dataset
 from mmgen.commands.make_data import preview_recipe
+from mmgen.contrib.graphs.data_recipes.planetoid import NETWORKS, compare_with_published, read_citations
+from mmgen.contrib.patches.data_recipes.omniglot import read_characters
+from mmgen.contrib.patches.data_recipes.patches import find_pictures
 from mmgen.core.errors import UsageError
 from mmgen.data_recipes import _sources
 from mmgen.data_recipes._celeba import _source
 from mmgen.data_recipes._celeba._source import Source
 from mmgen.data_recipes._sources import read_digits
-from mmgen.data_recipes.omniglot import read_characters
-from mmgen.data_recipes.patches import find_pictures
-from mmgen.data_recipes.planetoid import NETWORKS, compare_with_published, read_citations
 from mmgen.experiments._plan import find_experiment
 from mmgen.results.published import published_table
 from mmgen.settings.config import validate
 from tests.conftest import outside_data
-from tests.data_recipes._characters import build_omniglot
+from tests.contrib.patches._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
 from tests.data_recipes._network import build_network
 

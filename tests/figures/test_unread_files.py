@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from mmgen.contrib.explore.make import Limits, make_explorer
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.page import Grid
-from mmgen.figures.explore.make import Limits, make_explorer
 from mmgen.figures.plots._base import draw_plot
 from tests.cli.conftest import Run, run
 from tests.figures.test_trade_off import example

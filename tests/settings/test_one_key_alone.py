@@ -11,11 +11,11 @@ import pytest
 import mmgen
 from mmgen.classifier import ClassifierSettings
 from mmgen.commands import stage_class
+from mmgen.contrib.sharpening import SharpeningSettings
 from mmgen.core.errors import MmgenError
 from mmgen.posteriors import FitSettings
 from mmgen.settings.registry import registry_of
 from mmgen.settings.settings_table import ROOM_KEYS, list_member_settings, list_settings
-from mmgen.sharpening import SharpeningSettings
 from mmgen.training.model_run import ExperimentSettings
 
 VALUES: tuple[Any, ...] = (1, -0.5, "x", True, None, [16], [], {}, {"name": "x"})

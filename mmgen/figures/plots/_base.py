@@ -84,6 +84,7 @@ class Plot:
         frames: Whether images are framed red where the attribute classifier disagrees.
         lines: Whether it is a line drawing, which can also be written as .pdf or .svg.
         animated: Whether it can also be written as an animation, .gif.
+        reported: Whether a report shows the figure for a model beside those that it always has; None: for none.
     """
 
     draw: Callable[[Sequence[Session], PlotOptions], Picture]
@@ -92,6 +93,7 @@ class Plot:
     frames: bool = False
     lines: bool = False
     animated: bool = False
+    reported: Callable[[Session], bool] | None = None
 
     @property
     def reads_scores(self) -> bool:
@@ -167,10 +169,15 @@ class Plot:
 
 
 def accepts(
-    *options: PlotOption, shows: Subject = "model", frames: bool = False, lines: bool = False, animated: bool = False
+    *options: PlotOption,
+    shows: Subject = "model",
+    frames: bool = False,
+    lines: bool = False,
+    animated: bool = False,
+    reported: Callable[[Session], bool] | None = None,
 ) -> Callable[[Callable[[Sequence[Session], PlotOptions], Picture]], Plot]:
     """Decorate a function that draws a figure to make it a :class:`Plot` that accepts only these options."""
-    return lambda draw: Plot(draw, frozenset(options), shows, frames, lines, animated)
+    return lambda draw: Plot(draw, frozenset(options), shows, frames, lines, animated, reported)
 
 
 def dataset_path_of(session: Session) -> Path:

@@ -12,7 +12,6 @@ from mmgen.artifacts.pages import find_page_link
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
-from mmgen.evaluation.languages import languages
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots import PlotOptions
@@ -82,11 +81,10 @@ def _draw_transformations(session: Session) -> list[Picture]:
     return [plots.get("transformations")([session], PlotOptions())]
 
 
-def _draw_sentences(session: Session) -> list[Picture]:
-    """Draw the figure translations for a model of sentences in several languages; [] for others."""
-    if session.group.dataset is None or len(languages(session.model)) < 2:
-        return []
-    return [plots.get("translations")([session], PlotOptions())]
+def _draw_further(session: Session) -> list[Picture]:
+    """Draw the figures that ask to be shown for such a model, whose dataset is at hand."""
+    asking = [plot for plot in plots.import_all().values() if plot.reported is not None and plot.reported(session)]
+    return [plot([session], PlotOptions()) for plot in asking if session.group.dataset is not None]
 
 
 def _draw_copies(session: Session) -> list[Picture]:
@@ -119,11 +117,11 @@ _STAGES: dict[str, Callable[[Session], Sequence[Picture]]] = {
     "abstraction": draw_abstractions,
     "texts": _draw_texts,
     "transformations": _draw_transformations,
-    "sentences": _draw_sentences,
+    "further": _draw_further,
     "maps": draw_maps,
     "latents": draw_latent_space,
 }
-_WITHOUT_PICTURES = ("sentences", "latents")
+_WITHOUT_PICTURES = ("further", "latents")
 """Stages that also apply to models without pictures."""
 
 
@@ -145,12 +143,12 @@ def _strip_control_characters(value: Any) -> Any:
     return strip_controls(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
 
 
-def page_environment(room: str = "report") -> "Environment":
-    """Return the jinja environment of the templates in figures/``room``, which escapes all values."""
+def page_environment(package: str = "mmgen.figures.report") -> "Environment":
+    """Return the jinja environment of a package's folder "templates", which escapes all values."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader(f"mmgen.figures.{room}"),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,27 +1,26 @@
 """Presets: the settings of published experiments, one TOML file each, with the source of each value."""
 
-from importlib import resources
 from itertools import takewhile
+from pathlib import Path
 
 from mmgen.core.parsing import first_sentences
+from mmgen.core.worlds import data_files
 
 __all__ = ["describe_preset", "preset_names", "read_preset"]
 
 
+def _files() -> dict[str, Path]:
+    return data_files(__name__, Path(__file__).parent, "*/*.toml")
+
+
 def preset_names() -> list[str]:
     """List the names of all presets, such as "wu/mnist"."""
-    return sorted(
-        f"{folder.name}/{file.name.removesuffix('.toml')}"
-        for folder in resources.files(__name__).iterdir()
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".toml")
-    )
+    return sorted(_files())
 
 
 def read_preset(name: str) -> str:
     """Read the TOML text of a preset."""
-    return resources.files(__name__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
+    return _files()[name].read_text(encoding="utf-8")
 
 
 def describe_preset(name: str) -> str:

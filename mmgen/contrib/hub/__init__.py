@@ -1,0 +1,1 @@
+"""Datasets of the Hugging Face hub, for whoever has pictures there."""
