@@ -3,7 +3,7 @@
     python benchmarks/two_objects.py --reference DIR [--scenes N] [--sheet sheet.png]
 
 DIR holds ``scenes.json`` and ``scene-00.png`` ...: pictures that Blender's Cycles rendered of these scenes with CLEVR's
-own assets; docs/two-objects.md, section "Renderers", says how to make such a folder. Printed are the PSNR to them, on
+own assets; docs/two-objects.md, section "The renderer", describes such a folder. Printed are the PSNR to them, on
 whole pictures and on the pixels that show an object; the mean level of the floor in the corners of N random scenes,
 against CLEVR's published pictures; CPU time per picture on one core; and whether runs, shards and workers give the same
 bytes. Sixteen random scenes are drawn on a sheet.

@@ -1,6 +1,5 @@
 """The plan of ``mmgen quickstart --images``: its stages, with sizes by number and size of the pictures."""
 
-import math
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from mmgen.modalities.attributes import AttributesDescription
 
 
+MODEL = "model.safetensors"
 GAPS = "gaps.png"
 """Picture of combinations of words that no picture has."""
 FILLED = "own-filled.h5"
@@ -35,14 +35,12 @@ _LATENT_SIZE = 32
 _PLAIN_BETA, _PLAIN_SIDE = 10.0, 64
 """Weight of the divergence of the plain conditional VAE, and the height and width of pictures that it suits."""
 _LARGE = 48  # pixels from which pictures justify the larger size
-_TWO_CORES = 1.5  # how much faster two cores make a step of the model
-_STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the plain one or of the judge on one of two idle cores
-_SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # a step of the second judge
-_MODEL_SECONDS = {32: 0.07, 64: 0.195}  # a step of the model, which is wider
-_FIRST_SECONDS, _OTHER_SECONDS = 40, {32: 120, 64: 150}  # what else leads to the first picture; all but training
+_SIDES = (32, 64)  # heights and widths of pictures for which there are settings
 _FEWEST_STEPS, _MOST_STEPS = 200, 100_000  # of a judge, and of a model that the clock ends
+_MODEL, _MODEL_OF_ONE, _MODEL_ALONE = 0.6, 0.5, 0.8  # of --minutes: with two commands at once, one, and without judges
 _RIVAL, _JUDGE, _SECOND_JUDGE = 1 / 3, 1 / 6, 1 / 4  # of the model's time
-_LEAST_SECONDS = 30  # of the model's training, where the clock ends it
+FEW_QUERIES = 12
+"""Queries with the same number of words that scores take when the time is over."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Sizes:
         side: Height and width of pictures.
         latent_size: Dimensions of z.
         model_steps: Steps of the model.
-        clock: Seconds of training that end the model before its steps, and the others after a share of them; None
+        clock: Minutes of training that end the model before its steps, and the others after a share of them; None
             without a limit.
         judge_steps: Steps of the judge, which stops when it has converged.
         second_judge_steps: Steps of the second judge, which stops as well.
@@ -89,7 +87,7 @@ class Sizes:
         """Minutes of each training by name; [] without a limit."""
         shares = {"model": 1, "plain": _RIVAL, "judge": _JUDGE, "second_judge": _SECOND_JUDGE}
         clock = self.clock
-        return {f"{name}_minutes": round(share * clock / 60, 2) if clock else [] for name, share in shares.items()}
+        return {f"{name}_minutes": round(share * clock, 2) if clock else [] for name, share in shares.items()}
 
     def with_steps(self, steps: int) -> "Sizes":
         """Return the same sizes with so many steps of the model; of few, the judges have fewer too."""
@@ -101,52 +99,24 @@ class Sizes:
         )
 
     def within_minutes(self, minutes: float, has_judge: bool, jobs: int) -> "Sizes":
-        """Return the same sizes with trainings that the clock ends, so that all takes about ``minutes``.
+        """Return the same sizes with trainings that the clock ends: the model has a fixed share of all minutes.
 
-        Raises:
-            UsageError: Everything but the model takes as long.
+        However busy the machine is, the model has its share, and scores take fewer descriptions when time is over.
         """
-        timed = replace(self, model_steps=_MOST_STEPS, clock=1.0)
-        other = _OTHER_SECONDS[self.side]
-        each = timed.seconds(has_judge, jobs) - other  # of all trainings, for a second of the model's
-        clock = (60 * minutes - other) / each
-        if clock < _LEAST_SECONDS:
-            least = math.ceil((other + each * _LEAST_SECONDS) / 60)
-            raise UsageError(
-                f"--minutes got {minutes:g}, expected {least} or more for pictures of {self.side} x {self.side} "
-                f"pixels{' (--size 32 takes less)' * (self.side > min(_STEP_SECONDS))}"
-            )
-        return replace(timed, clock=clock)
-
-    def minutes(self, has_judge: bool, jobs: int) -> int:
-        """Return the approximate duration on two cores, in minutes."""
-        return max(1, round(self.seconds(has_judge, jobs) / 60))
+        share = (_MODEL if jobs > 1 else _MODEL_OF_ONE) if has_judge else _MODEL_ALONE
+        return replace(self, model_steps=_MOST_STEPS, clock=share * minutes)
 
     @property
-    def first_minutes(self) -> int:
-        """Approximate time to the first picture on two cores, in minutes."""
-        return max(1, round((self._model_seconds + _FIRST_SECONDS) / 60))
-
-    @property
-    def _model_seconds(self) -> float:
-        return self.clock or _MODEL_SECONDS[self.side] / _TWO_CORES * self.model_steps
-
-    def seconds(self, has_judge: bool, jobs: int) -> float:
-        """Return the approximate duration on two cores, in seconds: the model on both, then two commands at once."""
-        step = _STEP_SECONDS[self.side]
-        rival, judges = step * self.plain_steps, step * self.judge_steps
-        judges += _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
-        if self.clock:
-            rival, judges = _RIVAL * self.clock, (_JUDGE + _SECOND_JUDGE) * self.clock
-        measured = has_judge * (max(rival, judges) if jobs > 1 else rival + judges)
-        return self._model_seconds + measured + _OTHER_SECONDS[self.side]
+    def usual_steps(self) -> dict[str, int]:
+        """Steps of the trainings that the clock may end, by the file that they make."""
+        return {MODEL: self.model_steps, "plain-cvae.safetensors": self.plain_steps}
 
 
 def check_options(size: int | None, steps: int | None, minutes: float | None) -> None:
     """Refuse a height and width of pictures for which there are no settings, and two lengths of training."""
-    if size not in (None, *_STEP_SECONDS):
+    if size not in (None, *_SIDES):
         raise UsageError(
-            f"--size got {size}, expected {' or '.join(map(str, _STEP_SECONDS))}; for another one type the commands of "
+            f"--size got {size}, expected {' or '.join(map(str, _SIDES))}; for another one type the commands of "
             "docs/own-data.md"
         )
     if steps is not None and minutes is not None:
@@ -169,32 +139,31 @@ def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: in
     return Sizes(pixels, _LATENT_SIZE, steps)
 
 
-def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
-    """Describe the pictures, the plan and its duration in sentences."""
+def describe_plan(survey: "Survey", sizes: Sizes, usual: int) -> str:
+    """Describe the pictures and the plan in sentences; ``usual`` is the number of steps without a clock."""
     words = [f"attributes {', '.join(survey.attributes)}"] * bool(survey.attributes)
     words += ["captions"] * bool(survey.captions)
-    length = f"{sizes.clock / 60:.1f} minutes" if sizes.clock else f"{sizes.model_steps:,} steps"
+    length = f"{sizes.model_steps:,} steps"
+    if sizes.clock:
+        length = f"{sizes.clock:.1f} minutes, usually {usual:,} steps"
     measured = "; then two judges and a plain conditional VAE, which has a third of that time" * bool(survey.attributes)
     omitted = "; captions are left out where there are attributes" if survey.attributes and survey.captions else ""
-    minutes = sizes.minutes(bool(survey.attributes), jobs)
     return (
         f"Found {survey.number:,} pictures, about {survey.side} pixels high or wide, with {' and '.join(words)}.\n"
         f"Plan, by number and size of pictures: {sizes.side} x {sizes.side} pixels, a model of {sizes.latent_size} "
-        f"dimensions in {length}, its aggregate in {sizes.fit_steps:,} steps and the first pictures after about "
-        f"{sizes.first_minutes} minutes{measured}; about {minutes} minutes on two cores{omitted}."
-        f"{_describe_lost_detail(survey, sizes, jobs, quick)}"
+        f"dimensions in {length}, its aggregate in {sizes.fit_steps:,} steps then pictures{measured}{omitted}. "
+        f"How long a training takes is said after its first steps.{_describe_lost_detail(survey, sizes)}"
     )
 
 
-def _describe_lost_detail(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
+def _describe_lost_detail(survey: "Survey", sizes: Sizes) -> str:
     """Return a sentence on detail that smaller pictures lose, and the option that keeps it; "" if none is lost."""
-    largest = max(_STEP_SECONDS)
+    largest = max(_SIDES)
     if not _loses_detail(survey, sizes):
         return ""
-    minutes = choose_sizes(survey.number, survey.side, quick, largest).minutes(bool(survey.attributes), jobs)
     return (
         f" Pictures are shrunk to {sizes.side} pixels, which costs detail that distinguishes letters or faces: "
-        f"--size {largest} keeps more of it, in about {minutes} minutes."
+        f"--size {largest} keeps more of it, in steps that take about three times as long."
     )
 
 
@@ -217,13 +186,13 @@ def larger_command(images: Path, survey: "Survey", sizes: Sizes, settings: Mappi
     """Return the command that keeps detail of pictures which this plan shrinks; "" if it shrinks little."""
     if not _loses_detail(survey, sizes):
         return ""
-    options = {"images": images, "size": max(_STEP_SECONDS), **_typed_settings(settings)}
+    options = {"images": images, "size": max(_SIDES), **_typed_settings(settings)}
     words = [[f"--{name.replace('_', '-')}", *([] if one is True else [str(one)])] for name, one in options.items()]
     return shlex.join(["mmgen", "quickstart", *(word for option in words for word in option)])
 
 
 def _loses_detail(survey: "Survey", sizes: Sizes) -> bool:
-    return sizes.side < max(_STEP_SECONDS) and survey.side >= _LARGE
+    return sizes.side < max(_SIDES) and survey.side >= _LARGE
 
 
 def frequent_descriptions(survey: "Survey") -> list[str]:

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import joblib
 
+from mmgen.artifacts import read_header
 from mmgen.artifacts.files import leads_out_of_folder
 from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._stages import hold_lock, run_command
@@ -32,6 +33,7 @@ _REMARKS = {
 }
 _THREADS, _WORKERS = "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"
 _LEAST_WIDTH = 20  # columns for a command's messages beside its number
+_TIME_LEFT = re.compile(r" \d+:\d\d left")  # in a command's line on its progress
 _PURPOSE = re.compile("[:,]")  # what ends the beginning of a stage's purpose
 _KEPT = 40  # messages of a command that are printed if it fails, where they are not printed as they come
 _RELAY_SECONDS = 5.0  # seconds to wait for the last messages of a command that has ended
@@ -56,7 +58,14 @@ def choose_job_count(requested: int | None) -> int:
 
 
 def run_stages(
-    stages: Sequence[Stage], folder: Path, jobs: int = 1, run_name: str = RUN_NAME, *, verbose: bool = True
+    stages: Sequence[Stage],
+    folder: Path,
+    jobs: int = 1,
+    run_name: str = RUN_NAME,
+    *,
+    verbose: bool = True,
+    usual: Mapping[str, int] = MappingProxyType({}),
+    adapt: Callable[[Stage], Stage] = lambda stage: stage,
 ) -> bool:
     """Run every stage whose output file is missing, on this machine; return whether any stage ran.
 
@@ -65,9 +74,14 @@ def run_stages(
         folder: Folder of the run, in which the commands run.
         jobs: Number of commands at a time.
         run_name: Noun for the run in errors.
-        verbose: Whether commands and their messages are printed, or one line for each command when it has ended.
+        verbose: Whether commands and their messages are printed, or one line for each command when it has ended, and
+            one on the time left to it if it is long.
+        usual: Steps that a training usually has, by the file that it makes; the line at its end names both numbers.
+        adapt: Called with each stage before it starts; returns the stage to run in its place.
     """
-    return _LocalRunner(stages, folder, jobs, run_name, verbose).run()
+    runner = _LocalRunner(stages, folder, jobs, run_name, verbose)
+    runner.usual, runner.adapt = usual, adapt
+    return runner.run()
 
 
 def run_stage(
@@ -151,9 +165,11 @@ class StageRunner(ABC):
 
     location = ""
     verbose = True
+    usual: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, stages: Sequence[Stage], folder: Path) -> None:
-        self.stages, self.folder = stages, folder
+        self.stages, self.folder = [*stages], folder
+        self.adapt: Callable[[Stage], Stage] = lambda stage: stage
         self.made = [stage.makes for stage in stages]
         self.left = list(range(len(stages)))
         self.finished: set[str] = set()
@@ -204,6 +220,7 @@ class StageRunner(ABC):
             if self.must_wait(stage):
                 return
             self.left.remove(place)
+            stage = self.stages[place] = self.adapt(stage)
             state = stage_state(stage, self.folder, earlier)
             if not self.verbose:
                 if state == "done":
@@ -240,7 +257,15 @@ class StageRunner(ABC):
         self.ran = True
         self.finished.add(stage.makes)
         took = "was made by another process" if stage_run.seconds is None else f"took {stage_run.seconds:,.0f} s"
-        self._say_end(place, f"{stage.makes} {took}" + (f" on {stage_run.host}" if self.location else ""))
+        took += f" on {stage_run.host}" * bool(self.location) + self._compare_steps(stage)
+        self._say_end(place, f"{stage.makes} {took}")
+
+    def _compare_steps(self, stage: Stage) -> str:
+        """Return the steps of a training beside the usual number, where that is known."""
+        usual = self.usual.get(stage.makes)
+        if usual is None:
+            return ""
+        return f": {read_header(self.folder / stage.makes).facts['step']:,} steps, usually {usual:,}"
 
 
 class _LocalRunner(StageRunner):
@@ -289,8 +314,17 @@ class _LocalRunner(StageRunner):
                 yield log
             return
         kept: deque[str] = deque(maxlen=_KEPT)
+        told = False
+
+        def receive(line: str) -> None:
+            nonlocal told
+            kept.append(line)
+            if not told and _TIME_LEFT.search(line):  # measured on its first steps
+                told = True
+                say(prefix + line)
+
         try:
-            with _relay_lines(kept.append) as log:
+            with _relay_lines(receive) as log:
                 yield log
         except (MmgenError, Interrupted):
             for line in [*kept][-1 if self.stopping.is_set() else 0 :]:  # of one that was stopped: where it goes on

@@ -1,8 +1,9 @@
 """``mmgen quickstart``: from data to report in some minutes, with the commands that a user would type."""
 
+import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -161,7 +162,8 @@ class Quickstart(Stage[None]):
 
     What leads to pictures has all cores; commands that do not wait for each other then run side by side. The same
     command again goes on where it was interrupted.
-    With --images it says first what it found, what it left out, what it will do and how long that takes.
+    With --images it says first what it found, what it left out and what it will do; how long that takes is said after
+    the first steps.
     """
 
     member_settings: ClassVar[str] = "folder"
@@ -176,8 +178,8 @@ class Quickstart(Stage[None]):
     steps: Annotated[int | None, Range(1, MOST_STEPS), Option(metavar="N", default="by number")] = None
     """With --images: training steps of the model."""
     minutes: Annotated[float | None, Range(1, MOST_MINUTES), Option(metavar="NUMBER")] = None
-    """With --images: about how long all takes on two cores; the clock ends each training, on slow machines after fewer
-    steps, so that the same seed does not give the same pictures."""
+    """With --images: about how long all takes; the clock ends each training, on slow machines after fewer steps, so
+    that the same seed does not give the same pictures. When time is over, scores take fewer descriptions."""
     output: Annotated[Path | None, Option("-o", metavar="PATH")] = None
     """Where to write; a folder, quickstart or NAME-quickstart by default."""
     quick: bool = False
@@ -249,6 +251,38 @@ def _run_on_packaged_data(asked: Quickstart, data: str) -> None:
     _print_pages(folder, summary)
 
 
+def _measure_less_after(end: float | None) -> "Callable[[PlannedStage], PlannedStage]":
+    """Return what stages become: if time is over when the first score is measured, all take fewer descriptions."""
+    from mmgen.cli._own_pictures import FEW_QUERIES
+
+    is_late: list[bool] = []  # decided once, so that all scores of a table are of the same descriptions
+
+    def adapt(stage: "PlannedStage") -> "PlannedStage":
+        queries = stage.settings.get("queries")
+        if stage.command != "eval" or end is None or not isinstance(queries, int) or queries <= FEW_QUERIES:
+            return stage
+        if not is_late:
+            is_late.append(time.monotonic() > end)
+            if is_late[0]:
+                say(f"The time is over: scores take {FEW_QUERIES} descriptions of each length instead of {queries}.")
+        return stage.model_copy(update={"settings": stage.settings | {"queries": FEW_QUERIES}}) if is_late[0] else stage
+
+    return adapt
+
+
+def _say_few_steps(model: Path, usual: int, minutes: float) -> None:
+    """Advise more minutes, before all else, where a model has less than half of its usual steps."""
+    from mmgen.artifacts import read_header
+
+    steps = int(read_header(model).facts["step"])
+    if 2 * steps < usual:
+        enough = math.ceil(minutes * usual / max(steps, 1))
+        say(
+            f"The model had time for {steps:,} of its usual {usual:,} steps, so that what follows says little about "
+            f"your pictures: on this machine --minutes {enough} would do, with another --output.\n"
+        )
+
+
 def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
     """Run the quickstart on the user's own pictures."""
     from mmgen.cli import _own_pictures as own
@@ -268,15 +302,21 @@ def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
         raise UsageError(f"{folder} lies in {images}, where drawn pictures would mix with yours; use another --output")
     own.check_folder_is_unused(folder, plan, survey)
     started = time.monotonic()
-    say(own.describe_plan(survey, sizes, jobs, asked.quick))
+    say(own.describe_plan(survey, sizes, chosen.model_steps))
     if asked.dry_run:
         print_result(own.format_own_script(plan, survey))
         return
     _say_where(folder, plan, own.COMMAND_FILE, asked.verbose)
     with create_output_folder(folder, [own.COMMAND_FILE]):
         own.write_commands(folder, plan, survey)
-        run_stages(plan, folder, jobs, "the quickstart", verbose=asked.verbose)
+        over = None if asked.minutes is None else started + 60 * asked.minutes
+        usual = chosen.usual_steps if survey.attributes else {}  # of captions, a file holds the best step, not the last
+        run_stages(
+            plan, folder, jobs, "the quickstart", verbose=asked.verbose, usual=usual, adapt=_measure_less_after(over)
+        )
     say("")
+    if asked.minutes is not None and usual:
+        _say_few_steps(folder / own.MODEL, usual[own.MODEL], asked.minutes)
     scores = _read_all_scores(plan, folder)
     if sentence := own.gaps_sentence(survey):
         say(f"{sentence}; drawn: {folder / own.GAPS}.\n")

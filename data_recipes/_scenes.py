@@ -29,7 +29,7 @@ Words = Mapping[str, tuple[str, ...]]
 """Words of each of an object's four attributes, in the order in which captions say them."""
 
 SceneArrays = dict[str, NDArray[Any]]
-"""n scenes as the renderers take them, see :func:`scene_arrays`."""
+"""n scenes as the renderer takes them, see :func:`scene_arrays`."""
 
 VisiblePixels = Callable[[SceneArrays, int], NDArray[np.int64]]
 """Pixels [n, objects] that show each object in an image of the given height and width."""
@@ -139,7 +139,7 @@ def footprint_radius(size: NDArray[np.float64], is_cube: NDArray[np.bool_]) -> N
 
 
 def scene_arrays(scenes: Scenes, words: Words, keys: Bits) -> SceneArrays:
-    """Return arrays of numbers from which a renderer draws the scenes, by name; float64 unless stated otherwise.
+    """Return arrays of numbers from which the renderer draws the scenes, by name; float64 unless stated otherwise.
 
     Returns:
         ``size`` [n, objects] half extents; ``colour`` [n, objects, 3] linear reflectance; ``metal`` [n, objects] bool;

@@ -27,7 +27,6 @@ from mmgen.data_recipes._scenes import (
     RELATIONS,
     VISIBLE_AT,
     Captions,
-    SceneArrays,
     Scenes,
     Words,
     attribute_words,
@@ -93,12 +92,6 @@ class TwoObjects(Recipe):
     samples: Annotated[int, Field(ge=1, le=65_536)] = 64
     """Light paths per pixel of an object."""
 
-    renderer: Literal["numba", "blender"] = "numba"
-    """The ray tracer of this package, or Blender's Cycles: fifty times slower, the renderer of CLEVR."""
-
-    blender_python: Annotated[Path | None, Field(exclude=True)] = None
-    """A Python interpreter that can import bpy, if this one cannot."""
-
     name: ClassVar[str] = "two-objects"
 
     @field_validator("number")
@@ -107,13 +100,6 @@ class TwoObjects(Recipe):
         if info.data.get("render") is not None:
             raise PydanticCustomError("number", "leave it out with render, which renders every scene of its file")
         return number
-
-    @field_validator("blender_python")
-    @classmethod
-    def _check_blender_python(cls, python: Path | None, info: ValidationInfo) -> Path | None:
-        if python is not None and info.data.get("renderer") == "numba":
-            raise PydanticCustomError("blender_python", "it is for renderer blender; give both, or neither")
-        return python
 
     @property
     def words(self) -> Words:
@@ -150,16 +136,8 @@ class TwoObjects(Recipe):
         if self.masks:
             factors["mask"] = _clevr.object_masks(arrays, self.size)
         words = captions.vocabulary_codes(self.words, self.objects)
-        return Rows({"image": self._render(arrays), "attributes": captions.codes, "text": words}, factors)
-
-    def _render(self, arrays: SceneArrays) -> NDArray[np.uint8]:
-        if self.renderer == "numba":
-            from mmgen.data_recipes import _clevr
-
-            return _clevr.render(arrays, self.size, self.samples)
-        from mmgen.data_recipes._clevr._blender import render_with_blender
-
-        return render_with_blender(arrays, self.size, self.samples, self.blender_python)
+        images = _clevr.render(arrays, self.size, self.samples)
+        return Rows({"image": images, "attributes": captions.codes, "text": words}, factors)
 
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int | None = None, command: str = ""
@@ -198,14 +176,13 @@ class TwoObjects(Recipe):
 
     def _default_chunk(self) -> int:
         """Return the number of images that a worker renders in about a second."""
-        if self.renderer == "blender":
-            return 16
         seconds = 0.002 + 0.02 * (self.size / VISIBLE_AT) ** 2 * (self.samples / 64)
         return int(np.clip(1.0 / seconds, 1, 256))
 
     def _recorded_settings(self, number: int, file: SceneFile | None) -> dict[str, Any]:
         """Return the settings to record in the dataset file."""
-        settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number}
+        # "renderer" is what files of 0.1 say too: the same scenes have the same content id.
+        settings = {"recipe": self.name, "renderer": "numba", **self.model_dump(mode="json"), "number": number}
         return settings if file is None else settings | {"scenes_sha256": file.sha256}
 
     def _factors(self) -> list[Factor]:

@@ -255,7 +255,6 @@ def test_nothing_unlisted_is_imported() -> None:
         "datasets", "pyarrow", "yaml",  # the extra hub, and what it reads descriptions by
         "onnxruntime", "onnxscript",  # the extra onnx
         "sacrebleu",  # the extra translation
-        "bpy", "mathutils",  # by what runs inside Blender's Python
     }  # fmt: skip
     known |= {*FLOORS, *sys.stdlib_module_names}
     assert not offenders(lambda module: tops(module) - known)

@@ -54,7 +54,6 @@ ENDINGS = (".h5", ".safetensors", ".jsonl", ".png", ".pdf", ".svg", ".html", ".m
 REFUSED = {
     "code": "runs a file",
     "scheduler": "names a place that runs code",
-    "blender_python": "names a program",
     "log_to": "sends the log elsewhere",
     "overwrite": "replaces what is there",
     "resume": "goes on from what is there",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import joblib
 import pytest
 
+from mmgen.artifacts.containers import write_checkpoint
 from mmgen.cli import _own_pictures, _runs, quickstart
 from mmgen.core.errors import Interrupted, MmgenError
 from mmgen.data_recipes.folder import Folder
@@ -91,6 +93,27 @@ def test_without_verbose_a_line_follows_each_command_and_its_talk_only_a_failure
     with pytest.raises(MmgenError, match="it failed"):
         _runs.run_stages([stage("f.html")], tmp_path, 1, verbose=False)
     assert capsys.readouterr().err == "[1] what went wrong\n"
+
+
+def test_a_long_command_says_once_how_long_it_takes_and_a_training_its_steps_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it says of its first steps, that is; a line without an estimate is none."""
+
+    def training(arguments: list[str], *_: Any, log: Any, **__: Any) -> str:
+        for line in ("training: 9 of 90", "training: 18 of 90 · 3 step/s · 0:24 left", "training: 80 of 90, 0:03 left"):
+            log.write(f"{line}\n".encode())
+        log.flush()
+        write_checkpoint(tmp_path / arguments[-1], kind="model", tensors={}, settings={}, seed=0, facts={"step": 90})
+        return ""
+
+    monkeypatch.setattr(_runs, "run_command", training)
+    stages = [stage_of("train", f"{name}.safetensors", dataset="own.h5") for name in ("model", "other")]
+    _runs.run_stages(stages, tmp_path, 1, verbose=False, usual={"model.safetensors": 1750})
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "[1] training: 18 of 90 · 3 step/s · 0:24 left"
+    assert re.fullmatch(r"\[1/2\] .*model.safetensors took 0 s: 90 steps, usually 1,750", said[1])
+    assert len(said) == 4 and said[3].endswith("other.safetensors took 0 s")
 
 
 @pytest.mark.parametrize(("jobs", "most"), [(2, 2), (7, 2)])

@@ -21,7 +21,6 @@ TOLD = [
     if path.suffix in (".py", ".md", ".toml", ".html", ".ipynb", ".sh") and (ROOT / "mmgen" / "cli") not in path.parents
 ]
 OURS = r"'?\.(\[|['\s`]|$)|\{|-|`"  # a clone, what how_to_install says, an option; or no command at all
-FOREIGN = ("bpy",)  # Blender's own; a gigabyte, and no extra
 
 
 def test_extras_are_those_that_the_package_declares() -> None:
@@ -42,7 +41,7 @@ def test_without_an_installation_the_clone_is_named(monkeypatch: pytest.MonkeyPa
 
 def test_nobody_is_told_to_install_what_is_not_ours() -> None:
     """On PyPI `mmgen` is another project's, and whoever registers a name that is free runs code on users' machines."""
-    libraries = {re.split(r"[\[<>=~!]", want)[0] for wants in EXTRAS.values() for want in wants} | {*FOREIGN}
+    libraries = {re.split(r"[\[<>=~!]", want)[0] for wants in EXTRAS.values() for want in wants}
     found = []
     for path in TOLD:
         text = path.read_text(encoding="utf-8")

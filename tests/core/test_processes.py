@@ -25,7 +25,6 @@ HOME = str(ROOT)
 STARTS = {
     "mmgen/core/processes.py": "the one place",
     "mmgen/training/devices.py": "a script of the user's again, as it was started",
-    "data_recipes/_clevr/_blender.py": "Blender's Python, in the environment that the one place gives",
     "data_recipes/_base.py": "workers of joblib, inside `starting`, and joblib on Dask's workers, started by others",
 }
 """Files that start processes, and how each keeps the promises."""

@@ -10,7 +10,7 @@ from mmgen.cli._main import main
 from mmgen.data_recipes._celeba import _landmarks
 from tests.data_recipes._faces import build_celeba
 
-NO_SOURCES = ("blender_python", "landmarks", "metadata")
+NO_SOURCES = ("landmarks", "metadata")
 
 
 def sources() -> list[tuple[str, str]]:

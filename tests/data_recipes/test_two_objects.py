@@ -1,8 +1,6 @@
 """The dataset of two-objects: what is in its file, whatever the workers, and how it fails."""
 
 import json
-import sys
-import types
 from pathlib import Path
 
 import numpy as np
@@ -233,8 +231,7 @@ def test_a_missing_file_and_another_number_of_objects_are_named(tmp_path):
         ({"shapes": ""}, "unknown word ''"),
         ({"materials": []}, "expected some of rubber,metal"),
         ({"number": 5, "render": "scenes.json"}, "leave it out with render"),
-        ({"blender_python": "python"}, "renderer blender"),
-        ({"renderer": "povray"}, "'numba' or 'blender'"),
+        ({"renderer": "blender"}, "unknown setting 'renderer'"),
         ({"source": "mnist"}, "unknown setting 'source'"),
         ({"samples": 0, "size": 4}, "setting 'samples'"),
     ],
@@ -244,24 +241,3 @@ def test_wrong_settings_are_named(settings, complaint):
         validate(data_recipes.get("two-objects"), settings)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_blender_gets_the_same_scenes(dataset, tmp_path, monkeypatch):
-    asked = []
-
-    def render(scenes, size, samples, python):
-        asked.append((scenes, size, samples, python))
-        return np.full((len(scenes["x"]), 3, size, size), 7, np.uint8)
-
-    module = types.ModuleType("mmgen.data_recipes._clevr._blender")
-    module.render_with_blender = render
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    with make(tmp_path / "d.h5", number=20, renderer="blender", blender_python="/some/python") as made:
-        assert (made.read_image("image") == 7).all()
-        assert "/some/python" not in str(made.header.settings)
-        assert made.header.settings["renderer"] == "blender"
-        assert [(len(scenes["x"]), *rest) for scenes, *rest in asked] == [
-            (16, 16, 1, Path("/some/python")),
-            (4, 16, 1, Path("/some/python")),
-        ]
-        assert np.array_equal(asked[0][0]["x"][:, 1], dataset.read_factor("x_b")[:16].astype(np.float64))

@@ -53,7 +53,7 @@ def plant(folder: Path, mark: Path) -> int:
         "".join(f"[mmgen.{room}]\nplanted = planted:Planted\n" for room in rooms)
     )
     (folder / "planted.py").write_text(f"open({str(mark)!r}, 'a').write('planted')")
-    for program in ("git", "latex", "blender", "python", "python3"):
+    for program in ("git", "latex", "python", "python3"):
         (folder / program).write_text(f"#!/bin/sh\necho {program} >> {mark}\n")
         (folder / program).chmod(0o755)
     return len(planted)

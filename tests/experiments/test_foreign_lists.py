@@ -96,19 +96,18 @@ def test_options_that_name_programs_are_known() -> None:
     paths = {name for name, field in fields if "Path" in str(field.annotation)}
     read = {"mnist", "amat", "celeba", "omniglot", "planetoid", "dsprites", "patches", "pictures", "render"}
     read |= {"landmarks", "metadata", "coco", "train_annotations", "val_annotations", "train", "val", "test"}
-    assert paths - read == {"blender_python"} <= set(REFUSED)
+    assert paths == read
     addresses = {opt for _, opt, p in options() if p.metavar == "ADDRESS"}
     assert addresses == {"--scheduler"}
     taken = {"--output", "--config", "--dataset", "--latents", "--judge", "--from", "--text-proposal", "--explore"}
     taken |= {f"--{name.replace('_', '-')}" for name in read} | {"--report"}
-    assert {option for _, option in NAMED} <= taken | {"--blender-python", "--scheduler"}
+    assert {option for _, option in NAMED} <= taken | {"--scheduler"}
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        'blender_python = "evil"', 'set.blender_python = "evil"', 'set."blender-python" = "evil"',
-        'set."blender_python=x" = "evil"',
+        'scheduler = "evil"', 'set.scheduler = "evil"', 'set."keep-state" = "evil"', 'set."scheduler=x" = "evil"',
         'set.mnist = "/etc"', "set.render = '\"../x\"'", 'set.code = "evil.py"',
         'scheduler = "here"', 'set.training.log_to = ["wandb"]', 'set."training.log_to" = "wandb"',
         'set.a = { b = [{ log_to = "x" }] }', 'set.mnist = "\\u002fetc"',
@@ -219,7 +218,7 @@ def test_the_command_says_it_in_one_sentence_and_starts_nothing(tmp_path: Path, 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil").write_text("#!/bin/sh\ntouch ran\n")
     (tmp_path / "evil").chmod(0o755)
-    path = listed(tmp_path, PLAIN + 'renderer = "blender"\nblender_python = "../evil"')
+    path = listed(tmp_path, PLAIN + 'scheduler = "../evil"')
     with pytest.raises(SystemExit) as left:
         main(["reproduce", path])
     out, err = capsys.readouterr()

@@ -1,7 +1,7 @@
 """Content of a page to explore, and its conversion to plain values that the page's script reads."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from mmgen.contrib.explore.choices import DescriptionChoices
 from mmgen.contrib.explore.density import AROUND, MapSquare
 from mmgen.contrib.explore.live import Latents, LiveNetworks
 from mmgen.contrib.explore.posterior_pictures import PosteriorPictures
-from mmgen.contrib.explore.space import ClassifiedPictures, EncodingMap, Neighbours, Traversals, name_changes
+from mmgen.contrib.explore.space import EncodingMap, Neighbours, Traversals, name_changes
 from mmgen.contrib.explore.sprites import Sheets, lighten_if_dark, pack_sheets
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.drawing.style import outline_colour, value_colours
@@ -74,11 +74,9 @@ class PageContent:
         notices: Warnings about missing files, with the next step.
         parts: Descriptions of each kind with their pictures.
         references: Pictures from priors, without a description.
-        encoding_map: The map of encodings; None without data.
-        traversals: Traversals of z; None without data.
-        over_map: Pictures decoded from the cells of the map; None if decoders need a description.
-        neighbours: Pictures decoded from encodings; None if the map shows all of z, or if decoders need a description.
-        cells: Number of cells along each side of the map.
+        encoding_map: The map of encodings; None without data, or where the page does not decode pictures itself.
+        traversals: Traversals of z; None without a map.
+        neighbours: Some of the encodings; None without a map.
         live: Networks that the page computes itself.
         words_only: Whether it shows pictures of words and nothing else.
     """
@@ -90,9 +88,7 @@ class PageContent:
     references: list[PosteriorPictures] = field(default_factory=list)
     encoding_map: EncodingMap | None = None
     traversals: Traversals | None = None
-    over_map: ClassifiedPictures | None = None
     neighbours: Neighbours | None = None
-    cells: int = 0
     live: LiveNetworks = field(default_factory=LiveNetworks)
     words_only: bool = False
 
@@ -108,25 +104,12 @@ class PageContent:
 
     def latent_space_size(self) -> int:
         """Estimate the size of traversals and map on the page, in letters of HTML."""
-        drawn = [*(self.traversals.pictures if self.traversals else ()), *([self.over_map] if self.over_map else ())]
-        drawn += [self.neighbours.decoded] if self.neighbours and self.neighbours.decoded else []
-        judged = sum(part.predicted.size * 4 // 3 for part in drawn if part.predicted is not None)
-        size = judged + (len(self.encoding_map.places) * 14 if self.encoding_map else 0) + len(self.live)
-        if self.is_live and self.neighbours is not None:
+        size = (len(self.encoding_map.places) * 14 if self.encoding_map else 0) + len(self.live)
+        if self.neighbours is not None:
             size += self.neighbours.z.size * 8 // 3
-        size += sum(len(packed) for one in self.references if (packed := one.pack(self.is_live)) is not None)
-        return size + sum(len(pack_sheets(part)) for part in self.latent_space_pictures() if len(part))
-
-    def latent_space_pictures(self) -> list[np.ndarray]:
-        """Return the pictures of the map and of the traversals, uint8 [n, H, W, C] each."""
-        pictures = [self.over_map.pictures] if self.over_map is not None else []
-        if self.neighbours is not None and self.neighbours.decoded is not None:
-            pictures.append(self.neighbours.decoded.pictures)
         if self.traversals is not None:
-            if self.traversals.pictures:
-                pictures.append(np.concatenate([one.pictures for one in self.traversals.pictures]))
-            pictures.append(self.traversals.originals)
-        return pictures
+            size += len(pack_sheets(self.traversals.originals))
+        return size + sum(len(packed) for one in self.references if (packed := one.pack(self.is_live)) is not None)
 
 
 def _concatenate_pictures(drawn: PosteriorPictures) -> np.ndarray:
@@ -217,12 +200,10 @@ def _short_name(name: str) -> str:
 
 
 def _traversal_values(
-    content: PageContent, traversals: Traversals, ranking: Ranking, sheets: Sheets | None, originals: Sheets
+    content: PageContent, traversals: Traversals, ranking: Ranking, originals: Sheets
 ) -> dict[str, Any]:
-    judged = [part.predicted for part in traversals.pictures if part.predicted is not None]
     measures = dict(zip(ranking.dimensions, ranking.values, strict=True))
     names = dict(zip(ranking.dimensions, ranking.names, strict=True))
-    size = (traversals.originals.shape[2], traversals.originals.shape[1])
     return {
         "values": [_round_values(values) for values in traversals.values],
         "reach": traversals.reach,
@@ -240,12 +221,10 @@ def _traversal_values(
         "of": len(ranking.dimensions),
         "measure": ranking.measure,
         "means": [[round(float(value), 3) for value in row] for row in traversals.means],
-        "z": Latents(traversals.z, size).to_json() if content.is_live else None,
+        "z": Latents(traversals.z, originals.size).to_json(),
         "rows": [int(row) for row in traversals.examples.rows],
         "codes": _encode_bytes(traversals.examples.codes),
-        "pictures": sheets.to_json() if sheets else None,
         "originals": originals.to_json(),
-        "judged": _encode_bytes(np.stack(judged)) if judged else None,
     }
 
 
@@ -265,10 +244,7 @@ def _most_separated(encoding_map: EncodingMap) -> int:
 
 
 def _map_values(
-    content: PageContent,
-    encoding_map: EncodingMap,
-    map_sheets: Sheets | None,
-    neighbour_sheets: Sheets | Latents | None,
+    content: PageContent, encoding_map: EncodingMap, neighbours: Neighbours, size: tuple[int, int]
 ) -> dict[str, Any]:
     chart, info = encoding_map.chart, content.session.model.attributes
     colours = [value_colours(words) for words in info.values] if info is not None else []
@@ -277,15 +253,11 @@ def _map_values(
         axes = ["z1", "z2"][: chart.projection.axes.shape[1]] + ["no second dimension"] * (not chart.exact)
     else:
         axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(encoding_map.shares)]
-    beside = content.neighbours
-    plane, projection = None, chart.projection
-    if content.is_live:
-        plane = {"centre": projection.centre.tolist(), "axes": (projection.axes * chart.reach).tolist()}
+    projection = chart.projection
     how = "draws of z, smoothed." if chart.exact else "draws of z, projected on the plane and smoothed."
     if any(source.loaded.guidance and not source.loaded.guidance.steers for source in content.session.sources):
         how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
     return {
-        "cells": content.cells,
         "reach": float(f"{chart.reach:.3g}"),
         "axes": axes,
         "shares": [round(100 * share) for share in encoding_map.shares],
@@ -298,26 +270,17 @@ def _map_values(
             ["#ffffff" if outline_colour(colour) == colour else outline_colour(colour) for colour in each]
             for each in colours
         ],
-        "pictures": map_sheets.to_json() if map_sheets else None,
-        "judged": _encode_bytes(content.over_map.predicted) if content.over_map is not None else None,
-        "plane": plane,
-        "neighbours": {
-            "points": beside.points.tolist(),
-            "pictures": neighbour_sheets.to_json(),
-            "judged": _encode_bytes(beside.decoded.predicted) if beside.decoded is not None else None,
-        }
-        if beside is not None and neighbour_sheets is not None
-        else None,
+        "plane": {"centre": projection.centre.tolist(), "axes": (projection.axes * chart.reach).tolist()},
+        "neighbours": {"points": neighbours.points.tolist(), "pictures": Latents(neighbours.z, size).to_json()},
         "density": f"Density: {how} Dark and pale hold 50 % and 90 % of all of it, as far as these lie on the map.",
         "around": AROUND,
         "latent": content.session.model.model.latent_size,
     }
 
 
-def _pack_recorded(content: PageContent, drawn: list[PosteriorPictures]) -> tuple[list[Sheets | None], str]:
-    """Pack the pictures of posteriors, then those of the latent space, and return a remark on dark ones."""
-    blocks = [*(_concatenate_pictures(one) for one in drawn), *content.latent_space_pictures()]
-    blocks, remark = lighten_if_dark(blocks)
+def _pack_recorded(drawn: list[PosteriorPictures]) -> tuple[list[Sheets | None], str]:
+    """Pack the pictures of posteriors, and return a remark on dark ones."""
+    blocks, remark = lighten_if_dark([_concatenate_pictures(one) for one in drawn])
     return [pack_sheets(block) if len(block) else None for block in blocks], remark
 
 
@@ -325,27 +288,19 @@ def page_values(content: PageContent, seed: int) -> dict[str, Any]:
     """Convert the content of a page to plain values for JSON, which the page's script reads."""
     info, judge, session = content.session.model.attributes, content.session.judge, content.session
     every = [one for part in content.parts for one in part.by_posterior] + content.references
-    over = moved = originals = None
-    near: Sheets | Latents | None = None
-    packed: Iterator[Sheets | Latents | None]
+    sheets: Sequence[Sheets | Latents | None]
     if content.is_live:
-        remark, packed = "", iter([one.pack(True) for one in every])
-        if content.traversals is not None:
-            originals = pack_sheets(content.traversals.originals)
-            if content.neighbours is not None:
-                near = Latents(content.neighbours.z, originals.size)
+        remark, sheets = "", [one.pack(True) for one in every]
     else:
-        sheets, remark = _pack_recorded(content, every)
-        packed, space = iter(sheets[: len(every)]), sheets[len(every) :]
-        over = space.pop(0) if content.over_map is not None else None
-        near = space.pop(0) if content.neighbours is not None else None
-        if content.traversals is not None:
-            moved, originals = space
+        sheets, remark = _pack_recorded(every)
+    packed = iter(sheets)
     parts = [_section_values(part, [next(packed) for _ in part.by_posterior], session) for part in content.parts]
     references = [_posterior_values(one, next(packed)) for one in content.references]
-    traversals = None
-    if content.traversals is not None and content.encoding_map is not None and originals is not None:
-        traversals = _traversal_values(content, content.traversals, content.encoding_map.ranking, moved, originals)
+    traversals = land = None
+    if content.traversals is not None and content.encoding_map is not None and content.neighbours is not None:
+        originals = pack_sheets(content.traversals.originals)
+        traversals = _traversal_values(content, content.traversals, content.encoding_map.ranking, originals)
+        land = _map_values(content, content.encoding_map, content.neighbours, originals.size)
     live = content.live.to_json()
     if live is not None and content.traversals is not None:  # the colour of the paper: most corners have it
         live["binary"] = session.model.observation is not None and session.model.observation.classifier_reads_samples
@@ -360,6 +315,6 @@ def page_values(content: PageContent, seed: int) -> dict[str, Any]:
         "parts": parts,
         "references": references,
         "traversals": traversals,
-        "map": _map_values(content, content.encoding_map, over, near) if content.encoding_map is not None else None,
+        "map": land,
         "live": live,
     }

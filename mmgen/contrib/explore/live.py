@@ -41,6 +41,7 @@ _ENCODING = 0.02
 """Largest difference of the mean of q(z|x) in a dimension."""
 _WORDS = 0.01
 """Largest difference of a logit of the words' decoder."""
+_BEFOREHAND = "Pictures on this page were drawn beforehand, so that it has neither sliders nor a map: {}."
 _ALIKE = 0.995
 """Smallest share of pictures of which a rounded judge reads an attribute as the judge does."""
 
@@ -190,7 +191,7 @@ def trace_networks(
     if room.each <= 0 or main is None:
         return LiveNetworks()
     if reason := _why_not(loaded):
-        return LiveNetworks(reasons=[f"Pictures on this page were drawn beforehand: {reason}."])
+        return LiveNetworks(reasons=[_BEFOREHAND.format(reason)])
     size = loaded.model.latent_size
     generator = torch_generator(session.seed, "live", device="cpu")
     z = torch.cat([width * torch.randn(_CHECKED, size, generator=generator) for width in _WIDTHS])
@@ -199,7 +200,7 @@ def trace_networks(
     name = main.name
     decoder, reason = _try(lambda x: _decode_mean(loaded, name, x), z, _within(_LEVELS / 255), room.each)
     if decoder is None:
-        return LiveNetworks(reasons=[f"Pictures on this page were drawn beforehand: of the decoder, {reason}."])
+        return LiveNetworks(reasons=[_BEFOREHAND.format(f"of the decoder, {reason}")])
     _, height, width = main.event_shape
     live = LiveNetworks(decoder, size=(width, height))
     if loaded.attributes is not None and loaded.attributes.name in loaded.model.generates:

@@ -1,7 +1,7 @@
 """Pages to explore a model: drawing all pictures, and writing the page within its size.
 
-The page is one file without references to others. Its script decodes pictures itself with small networks of the model,
-or else selects among pictures drawn beforehand.
+The page is one file without references to others. Its script decodes pictures itself with small networks of the model.
+Where these cannot be traced, it shows pictures of words that are drawn beforehand, and has neither sliders nor a map.
 """
 
 import base64
@@ -23,8 +23,7 @@ from mmgen.contrib.explore.content import PageContent, PageSection, page_values
 from mmgen.contrib.explore.density import compute_belief, find_flow
 from mmgen.contrib.explore.live import Room, trace_networks
 from mmgen.contrib.explore.posterior_pictures import PosteriorPictures, draw_chosen_descriptions, draw_reference
-from mmgen.contrib.explore.space import decode_map, decode_neighbours, decode_traversals, make_encoding_map
-from mmgen.contrib.explore.sprites import pack_sheets
+from mmgen.contrib.explore.space import choose_neighbours, choose_traversals, make_encoding_map
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.parsing import strip_controls
@@ -42,15 +41,15 @@ from mmgen.generation.examples import read_examples
 from mmgen.posteriors import AnyGuidance
 
 _CHUNK = 24
-"""Number of descriptions drawn together; the size of the page is estimated from the first chunk."""
+"""Number of descriptions drawn together."""
 _EXAMPLES = 6
 _DIMENSIONS = 16
-_CELLS = (41, 31, 21, 15)
 _NEIGHBOURS = 700
 """Number of encodings on the map with pictures."""
 _PART = 0.12
-"""Largest share of the page for each of traversals, pictures of the map and pictures of encodings."""
-_MARGIN = 0.96
+"""Largest share of the page for the encodings on the map."""
+_MARGIN = 0.94
+"""Share of the room for stored pictures that they fill by an estimate of their size."""
 _SCRIPTS = (
     "base.js", "network.js", "flow.js", "mixture.js", "pictures.js", "words.js", "between.js", "dimensions.js",
     "map.js", "finger.js", "tour.js",
@@ -167,9 +166,12 @@ def make_explorer(
         content = PageContent(session, limits.number, [], words_only=words_only)
         content.encoding_map = make_encoding_map(session)
         _add_live_networks(content, choices, limits)
-        if words_only:
+        if limits.dimensions is not None and not content.is_live:
+            why = " ".join(content.live.reasons)
+            raise UsageError(f"--dimensions got {limits.dimensions}, but the page has no sliders; leave it out. {why}")
+        if words_only or not content.is_live:
             content.encoding_map = None
-        else:
+        if not words_only:
             content.notices += [*report_files.notices, *session.notices]
             content.references = [
                 draw_reference(session, source, limits.number)
@@ -177,7 +179,7 @@ def make_explorer(
                 if not session.model.model.conditional_on
             ]
             yield Progress(1)
-            _draw_latent_space(content, limits)
+            _add_latent_space(content, limits)
         done = 3
         yield Progress(done)
         left = limits.size - content.latent_space_size() - _page_size()
@@ -190,7 +192,12 @@ def make_explorer(
             done += len(asked)
             content.parts.append(section)
             left -= section.size_in_letters()
-        page = _fit_page(content, limits, title, command, seed, find_page_link(out, "report", models, report))
+        page = _render_page(content, title, command, seed, find_page_link(out, "report", models, report))
+        if (size := len(page.encode())) > limits.size:
+            raise UsageError(
+                f"--max-size got {limits.size / 1e6:g} MB, but the page takes at least {size / 1e6:.1f} MB; allow "
+                "more, or give a smaller --number or fewer --dimensions"
+            )
         write_text_atomic(out, page)
         yield Progress(total)
         return out
@@ -200,18 +207,16 @@ def make_explorer(
 
 def _store_pictures(content: PageContent, section: PageSection, room: float) -> Iterator[PageSection]:
     """Draw the stored pictures of a section, a chunk of descriptions at a time, as many as ``room`` letters hold."""
-    choices, limit, drawn, bare = section.choices, min(_CHUNK, len(section.choices)), 0, section.size_in_letters()
-    while section.stored and drawn < limit:
-        rows = range(drawn, min(drawn + _CHUNK, limit))
+    choices, bare = section.choices, section.size_in_letters()
+    while section.stored and section.held < len(choices):
+        rows = range(section.held, min(section.held + _CHUNK, len(choices)))
         draw_chosen_descriptions(content.session, section.stored, choices, rows, content.number, content.chart)
-        drawn = rows.stop
-        section = replace(section, held=drawn)
-        if drawn == limit:  # estimate from the size so far
-            each = (section.size_in_letters() - bare) / drawn
-            limit = max(1, min(len(choices), int((_MARGIN * room - bare) / each)))
+        section = replace(section, held=rows.stop)
         yield section
-    if drawn > limit:
-        yield section.first(limit)
+        taken = section.size_in_letters() - bare
+        if taken > (fits := max(0.0, _MARGIN * room - bare)):
+            yield section.first(max(1, int(section.held * fits / taken)))
+            return
 
 
 def _find_belief(
@@ -246,37 +251,16 @@ def _add_live_networks(
     content.live = trace_networks(session, land, images, by_attributes, room)
 
 
-def _draw_latent_space(content: PageContent, limits: Limits) -> None:
-    """Draw traversals and map for a page; draw fewer or coarser ones if they take too much of its size."""
-    session, most, land = content.session, int(limits.size * _PART), content.encoding_map
-    if land is None:
+def _add_latent_space(content: PageContent, limits: Limits) -> None:
+    """Add traversals and map to a page that decodes their pictures itself."""
+    session, land = content.session, content.encoding_map
+    if land is not None:
+        dimensions = limits.dimensions or min(_DIMENSIONS, len(land.ranking.dimensions))
+        count = min(len(land.places), _NEIGHBOURS, int(limits.size * _PART) * 3 // 8 // land.encodings.mean.shape[1])
+        content.traversals = choose_traversals(session, land, _EXAMPLES, dimensions)
+        content.neighbours = choose_neighbours(land, max(1, count))
+    elif content.is_live:
         content.notices.append("Without its data there are no encodings: no traversals and no map.")
-        return
-    examples, dimensions = _EXAMPLES, limits.dimensions or min(_DIMENSIONS, len(land.ranking.dimensions))
-    if content.is_live:
-        content.traversals = decode_traversals(session, land, examples, dimensions, live=True)
-        count = min(len(land.places), _NEIGHBOURS, most * 3 // 8 // land.encodings.mean.shape[1])
-        content.neighbours, content.cells = decode_neighbours(session, land, max(1, count), live=True), _CELLS[0]
-        return
-    while True:
-        content.traversals = decode_traversals(session, land, examples, dimensions)
-        size = len(pack_sheets(np.concatenate([one.pictures for one in content.traversals.pictures])))
-        if size <= most or (examples == 1 and (limits.dimensions or dimensions == 1)):
-            break
-        if examples > 2 or limits.dimensions or dimensions == 1:
-            examples = max(1, min(examples - 1, int(examples * most / size)))
-        else:
-            dimensions = max(1, min(dimensions - 1, int(dimensions * most / size)))
-    count = _NEIGHBOURS
-    while True:
-        near = content.neighbours = decode_neighbours(session, land, count)
-        if near is None or near.decoded is None or count == 1 or len(pack_sheets(near.decoded.pictures)) <= most:
-            break
-        count //= 2
-    for cells in _CELLS:
-        content.over_map, content.cells = decode_map(session, land.chart, cells), cells
-        if content.over_map is None or len(pack_sheets(content.over_map.pictures)) <= most:
-            break
 
 
 def _read_template(name: str) -> str:
@@ -300,23 +284,6 @@ def _without_control_characters(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_control_characters(part) for key, part in value.items()}
     return [_without_control_characters(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _fit_page(content: PageContent, limits: Limits, title: str, command: str, seed: int, report: str) -> str:
-    """Render the page to HTML, with fewer descriptions if it would exceed its largest size."""
-    while True:
-        page = _render_page(content, title, command, seed, report)
-        size, most = len(page.encode()), max((part.held for part in content.parts), default=0)
-        if size <= limits.size:
-            return page
-        if most <= 1:
-            raise UsageError(
-                f"--max-size got {limits.size / 1e6:g} MB, but the page takes at least {size / 1e6:.1f} MB; allow "
-                "more, or give a smaller --number or fewer --dimensions"
-            )
-        drawn = sum(part.size_in_letters() for part in content.parts)
-        share = max(0.0, min(_MARGIN, _MARGIN * (drawn - (size - limits.size)) / drawn))
-        content.parts = [part.first(max(1, int(share * part.held))) for part in content.parts]
 
 
 def _explain_judge(session: Session) -> str:
@@ -357,6 +324,7 @@ def _render_page(content: PageContent, title: str, command: str, seed: int, repo
         model=group.header.content_id,
         report=report,
         words_only=content.words_only,
+        has_map=content.encoding_map is not None,
         style=style,
         script=script,
         style_hash=_policy_hash(style),

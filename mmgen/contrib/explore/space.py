@@ -1,21 +1,16 @@
-"""The latent space on a page: traversals of z, a map of encodings, and pictures decoded at places of the map."""
+"""The latent space on a page that decodes pictures itself: sliders for z, and a map of encodings."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from mmgen.artifacts import Dataset
 from mmgen.contrib.explore.density import MapSquare
 from mmgen.contrib.explore.sprites import picture_bytes
-from mmgen.core.notation import UNKNOWN
-from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.core.seeding import numpy_generator
 from mmgen.figures.session import Session
 from mmgen.generation import decode
-from mmgen.generation.classifiers import classifier_reads_samples, classify_images
-from mmgen.generation.descriptions import Descriptions, empty_description
 from mmgen.generation.encodings import (
     Encodings,
     Ranking,
@@ -29,10 +24,6 @@ from mmgen.generation.encodings import (
 from mmgen.generation.examples import Examples, read_examples
 from mmgen.latent import Axis
 
-if TYPE_CHECKING:
-    from mmgen.core.batch import Batch
-
-
 STEPS = 11
 """Number of values of each dimension in a traversal."""
 _FARTHEST = 3.0
@@ -43,47 +34,6 @@ _EDGE = 0.995
 """Share of the encodings inside the map."""
 _CHANGE = 0.5
 """Smallest change of a value's share along a dimension that is named."""
-
-
-@dataclass(frozen=True)
-class ClassifiedPictures:
-    """Pictures decoded from n values of z, with the attributes that the classifier predicts of them.
-
-    Attributes:
-        pictures: Means, uint8 [n, H, W, C].
-        predicted: Attribute codes, uint8 [n, A]; None without a classifier.
-    """
-
-    pictures: np.ndarray
-    predicted: np.ndarray | None
-
-    def first(self, count: int) -> "ClassifiedPictures":
-        return ClassifiedPictures(self.pictures[:count], None if self.predicted is None else self.predicted[:count])
-
-
-@torch.no_grad()
-def decode_and_classify(
-    session: Session, z: Tensor, description: Descriptions, purpose: str, number: int = 0
-) -> ClassifiedPictures:
-    """Decode z [n, D] to pictures and let the attribute classifier predict their attributes.
-
-    Args:
-        session: The model and its classifier.
-        z: Latents.
-        description: One description of all pictures, for conditional decoders.
-        purpose: Key of the random stream of pixels, together with ``number``.
-        number: Second part of the key.
-    """
-    loaded, main = session.model, session.model.observation
-    assert main is not None
-    condition: Batch | None = description.batch(loaded, 0) if loaded.model.conditional_on else None
-    generator = torch_generator(session.seed, purpose, number, device=loaded.device)
-    means, drawn = decode.decode_means_and_draws(loaded, main.name, z.to(loaded.device), condition, generator)
-    judged = None
-    if session.judge is not None:
-        seen = (drawn if classifier_reads_samples(loaded) else means).cpu().numpy()
-        judged = classify_images(session.judge, seen, np.repeat(description.codes, len(seen), axis=0))
-    return ClassifiedPictures(picture_bytes(main.picture(means.cpu().numpy())), judged)
 
 
 @dataclass(frozen=True)
@@ -126,44 +76,28 @@ def make_encoding_map(session: Session) -> EncodingMap | None:
     return EncodingMap(encodings, ranked, chart, chart.project(encodings.mean), codes, projection.shares)
 
 
-def decode_map(session: Session, chart: MapSquare, cells: int) -> ClassifiedPictures | None:
-    """Decode z at each cell of the map to a picture, row by row from the bottom; None for conditional decoders."""
-    if session.model.model.conditional_on:
-        return None
-    return decode_and_classify(session, chart.cell_centres(cells), empty_description(session.model), "map")
-
-
 @dataclass(frozen=True)
 class Neighbours:
-    """Pictures decoded from some of the encodings on the map, for display near the pointer.
+    """Some of the encodings on the map, whose pictures the page shows near the pointer.
 
     Attributes:
         points: Positions of these examples among the encodings, int [m].
         z: Their encodings, float32 [m, D].
-        decoded: Their pictures; None if the page decodes them itself.
     """
 
     points: np.ndarray
     z: np.ndarray
-    decoded: ClassifiedPictures | None
 
 
-def decode_neighbours(session: Session, encoding_map: EncodingMap, count: int, live: bool = False) -> Neighbours | None:
-    """Choose ``count`` encodings on the map and decode them to pictures, unless the page does so itself.
-
-    Without ``live`` there are none if the map is all of z, or for conditional decoders.
-    """
-    if not live and (encoding_map.chart.exact or session.model.model.conditional_on):
-        return None
+def choose_neighbours(encoding_map: EncodingMap, count: int) -> Neighbours:
+    """Choose ``count`` encodings on the map, evenly."""
     points = np.unique(np.linspace(0, len(encoding_map.places) - 1, count).round().astype(int))
-    z = encoding_map.encodings.mean[torch.from_numpy(points)]
-    decoded = None if live else decode_and_classify(session, z, empty_description(session.model), "encodings")
-    return Neighbours(points, z.float().numpy(), decoded)
+    return Neighbours(points, encoding_map.encodings.mean[torch.from_numpy(points)].float().numpy())
 
 
 @dataclass(frozen=True)
 class Traversals:
-    """Pictures decoded while one dimension of z at a time is changed, from several examples.
+    """Values that the dimensions of z take on the sliders, and several examples to begin from.
 
     Attributes:
         examples: P examples.
@@ -173,8 +107,6 @@ class Traversals:
         originals: The examples' own pictures, uint8 [P, H, W, C].
         z: Means of q(z|x), float32 [P, D].
         means: Value of each dimension in them, [P, d].
-        pictures: For each example its reconstruction, then the pictures of each dimension; empty if the page decodes
-            them itself.
         fixed_labels: Names of labels that are part of z and keep their likeliest values; "" without any.
     """
 
@@ -185,21 +117,17 @@ class Traversals:
     originals: np.ndarray
     z: np.ndarray
     means: np.ndarray
-    pictures: list[ClassifiedPictures]
     fixed_labels: str = ""
 
 
-def decode_traversals(
-    session: Session, encoding_map: EncodingMap, examples: int, dimensions: int, live: bool = False
-) -> Traversals:
-    """Decode traversals of z from test examples, the most informative dimensions first.
+def choose_traversals(session: Session, encoding_map: EncodingMap, examples: int, dimensions: int) -> Traversals:
+    """Choose test examples and the values of the dimensions of z, the most informative dimensions first.
 
     Args:
         session: The model.
         encoding_map: The map of its encodings.
         examples: Largest number of examples, P.
         dimensions: Largest number of dimensions, d.
-        live: Whether the page decodes the pictures itself.
     """
     loaded, dataset, encodings = session.model, session.group.dataset, encoding_map.encodings
     assert dataset is not None and loaded.observation is not None
@@ -210,19 +138,9 @@ def decode_traversals(
     ranked = encoding_map.ranking.dimensions[:dimensions]
     values, reach = traversal_values(encodings, ranked, _FARTHEST, STEPS)
     means = encodings.mean[torch.from_numpy(chosen)]
-    moved = traverse(means, ranked, values)  # [P, d, STEPS, D]
-    width = len(loaded.attributes.names) if loaded.attributes is not None else 0
-    pictures = []
-    for place, z in enumerate(() if live else moved):
-        codes = shown.codes[place : place + 1] if shown.codes is not None else np.full((1, width), UNKNOWN, np.uint8)
-        tokens = None if shown.tokens is None else shown.tokens[place : place + 1]
-        every = torch.cat([means[place : place + 1], z.flatten(0, 1)])
-        pictures.append(
-            decode_and_classify(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place]))
-        )
     held = " and ".join(loaded.model.latent_modalities)
     originals, own = picture_bytes(loaded.observation.picture(shown.images)), project_onto_axes(means, ranked).numpy()
-    return Traversals(shown, ranked, values.tolist(), reach, originals, means.float().numpy(), own, pictures, held)
+    return Traversals(shown, ranked, values.tolist(), reach, originals, means.float().numpy(), own, held)
 
 
 @torch.no_grad()

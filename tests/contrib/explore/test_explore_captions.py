@@ -5,13 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
+from mmgen.contrib.explore.make import Limits
 from tests.contrib.explore._pages_to_explore import HOSTILE, NAMES, SMALL, page_of, scenes
 
 __all__ = ["scenes"]  # fixtures
 
 
 def test_captions_with_slots_have_a_menu_for_each_word(scenes: Path, tmp_path: Path) -> None:
-    _, data = page_of([scenes / "spelled-fit.safetensors"], tmp_path / "e.html", limits=SMALL, guidance=2.0)
+    _, data = page_of([scenes / "spelled-fit.safetensors"], tmp_path / "e.html", limits=Limits(2), guidance=2.0)
     assert data["map"]["colours"][1] == ["#ff0000", "#0000ff"], "of the attribute colour: red, blue"
     (part,) = data["parts"]
     assert [menu["name"] for menu in part["menus"]] == list(NAMES) and data["judge"]["told"] == [2]

@@ -300,5 +300,5 @@ def test_a_table_of_paths_is_told_once(tmp_path: Path) -> None:
 def test_archives_in_a_folder_are_named(tmp_path: Path) -> None:
     (tmp_path / "z").mkdir()
     (tmp_path / "z" / "train.zip").write_bytes(b"PK\x03\x04 broken")
-    assert "it holds archives ('train.zip'); unpack them, or give one to make-data folder" in refused(tmp_path / "z")
+    assert "or take make-data folder for a folder or zip of pictures" in refused(tmp_path / "z")
     assert "make-data folder reads zips" in refused(tmp_path / "z" / "train.zip")

@@ -19,8 +19,8 @@ class Explore(Drawing[Path]):
 
     It shows pictures of every posterior for any words, chosen or excluded, a slider from one word to another, sliders
     for the dimensions of z, a map of encodings with the picture under the pointer, and paper to draw on. Where decoder
-    and flow are small, the page draws pictures itself; other pictures are drawn beforehand. It needs no server and no
-    network: open it from a disk, send it, or put it on a web site.
+    and flow are small, the page draws pictures itself; else it has pictures of words that are drawn beforehand, and
+    neither sliders nor a map. It needs no server and no network: open it from a disk, send it, or put it on a web site.
     """
 
     files: Annotated[File | Sequence[File], InputFile("file", folders=find_explored_files), Option(metavar="FILES...")]

@@ -59,8 +59,3 @@ const unbroken = (texts) =>
 function reading(codes) {
   return [...codes.keys()].filter((a) => !told.includes(a)).map((a) => valueOf(a, codes[a])).join(", ");
 }
-const judgeReads = (judged, number) => {
-  if (!judged) return "";
-  const width = words.names.length;
-  return reading(judged.subarray(number * width, (number + 1) * width));
-};

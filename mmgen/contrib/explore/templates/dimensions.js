@@ -31,79 +31,6 @@ function exampleButtons(originals, container, start) {
   });
 }
 
-// Pictures that were drawn beforehand: one dimension at a time.
-function recordedTraversals(found) {
-  const { values, dimensions } = found; // of each dimension its own values
-  const steps = values[0].length;
-  const [measure, unit = ""] = found.measure.split(" in ");
-  const sheets = new Sheets(found.pictures);
-  const originals = new Sheets(found.originals);
-  const judged = bytes(found.judged);
-  const each = 1 + dimensions.length * steps;
-  const { pitch, whole } = stripFor(sheets, steps);
-  let example = 0;
-  byId("dimensions-about").textContent += " Moving a slider puts the others back.";
-  const stage = {};
-  for (const [id, of] of [["original", originals], ["rebuilt", sheets], ["moved", sheets]]) {
-    stage[id] = byId(id);
-    [stage[id].width, stage[id].height] = of.size;
-  }
-
-  const number = (place, step) => example * each + 1 + place * steps + step;
-  const nearest = (place, mean) => {
-    const distances = values[place].map((value) => Math.abs(value - mean));
-    return distances.indexOf(Math.min(...distances));
-  };
-  const says = (place, step) => {
-    const read = judgeReads(judged, number(place, step));
-    return `${dimensions[place].name} = ${values[place][step]}${read ? `; judge: ${read}` : ""}`;
-  };
-
-  const rows = dimensions.map((dimension, place) => {
-    const slider = make("input", { type: "range", min: 0, max: steps - 1, step: 1, id: `z${dimension.number}` });
-    const strip = canvasFor(sheets, whole, { "aria-label": "" });
-    const mark = make("div", { class: "mark" });
-    const box = make("div", { class: "strip" }, strip, mark);
-    slider.addEventListener("input", () => move(place, Number(slider.value)));
-    box.addEventListener("click", (event) => move(place, stepUnder(event, strip, { pitch, whole }, steps)));
-    byId("rows").append(make("div", { class: "row" }, dimensionLabel(dimension, slider, measure, unit), slider, box));
-    return { slider, strip, mark };
-  });
-
-  const put = (place, step) => {
-    const { slider, mark } = rows[place];
-    slider.value = step;
-    slider.setAttribute("aria-valuetext", says(place, step));
-    mark.style.left = `${(100 * step * pitch) / whole}%`;
-  };
-
-  const move = (place, step) => {
-    rows.forEach((row, other) => put(other, other === place ? step : nearest(other, found.means[example][other])));
-    sheets.draw(stage.moved, number(place, step));
-    byId("moved-says").textContent = says(place, step);
-    stage.moved.setAttribute("aria-label", `decoded with ${says(place, step)}`);
-  };
-
-  const start = (chosen) => {
-    example = chosen;
-    [...byId("examples").children].forEach((button, place) => button.setAttribute("aria-pressed", place === chosen));
-    originals.draw(stage.original, chosen);
-    stage.original.setAttribute("aria-label", `test picture ${found.rows[chosen]}`);
-    sheets.draw(stage.rebuilt, chosen * each);
-    const read = judgeReads(judged, chosen * each);
-    byId("rebuilt-says").textContent = `decoded from its z${read ? `; judge: ${read}` : ""}`;
-    stage.rebuilt.setAttribute("aria-label", byId("rebuilt-says").textContent);
-    rows.forEach((row, place) => {
-      values[place].forEach((value, step) => sheets.draw(row.strip, number(place, step), step * pitch));
-      row.strip.setAttribute("aria-label", `z${dimensions[place].number} from ${values[place][0]} to ${values[place].at(-1)}`);
-    });
-    move(0, nearest(0, found.means[chosen][0]));
-  };
-
-  exampleButtons(originals, byId("examples"), start);
-  start(0);
-}
-
 // Pictures that the page decodes itself: all dimensions together. Returns a function that shows any z.
 function liveTraversals(found) {
   const { values, dimensions } = found;
@@ -239,6 +166,5 @@ if (data.traversals) {
   byId("dimensions-about").textContent =
     `Each row moves one dimension of z ${found.reach} and leaves the others where the picture has ` +
     `them${found.held ? ` (${found.held}: the likeliest)` : ""}: ${count}, ordered by ${found.measure}.`;
-  if (live) showOnSliders = liveTraversals(found);
-  else recordedTraversals(found);
+  showOnSliders = liveTraversals(found);
 }

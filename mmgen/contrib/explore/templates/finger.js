@@ -7,7 +7,7 @@ if (live && live.encoder && data.traversals) {
   const pen = canvas.getContext("2d", { willReadFrequently: true });
   const colour = (values) => `rgb(${[0, 1, 2].map((c) => values[c % values.length]).join(" ")})`;
   const dark = data.live.ground.reduce((sum, value) => sum + value, 0) < 128 * channels;
-  const stored = data.map && data.map.neighbours ? new Latents(data.map.neighbours.pictures) : null;
+  const stored = new Latents(data.map.neighbours.pictures);
   const originals = new Sheets(data.traversals.originals);
   const thick = byId("thick");
   let ink = dark ? "#ffffff" : "#000000";
@@ -20,7 +20,7 @@ if (live && live.encoder && data.traversals) {
   thick.max = Math.max(2, Math.round(width / 6));
   thick.value = Math.max(1.5, width / 11);
 
-  const near = Array.from({ length: stored ? 6 : 0 }, () => {
+  const near = Array.from({ length: 6 }, () => {
     const figure = make("figure", {}, canvasFor(stored), make("figcaption"));
     byId("nearby").append(figure);
     return figure;
@@ -41,7 +41,6 @@ if (live && live.encoder && data.traversals) {
     byId("again-says").textContent = says ? `the model reads: ${says}` : "as the model draws it";
     byId("again").setAttribute("aria-label", `drawn by the model${says ? `, which reads ${says}` : ""}`);
     canvas.dataset.ready = "yes";
-    if (!stored) return;
     stored.nearest(z, near.length).forEach((number, place) => {
       const [shown, caption] = near[place].children;
       paint(shown, stored.latent(number));

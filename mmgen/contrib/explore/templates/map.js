@@ -66,11 +66,8 @@ function contours(points, around = data.map.around) {
 if (data.map) {
   const found = data.map;
   const chart = byId("chart");
-  const sheets = found.pictures && new Sheets(found.pictures);
-  const judged = bytes(found.judged);
-  const beside = found.neighbours && { ...found.neighbours, judged: bytes(found.neighbours.judged) };
-  const others = beside && !(live && found.exact) ? picturesOf(beside.pictures) : null;
-  const decodes = live || sheets;
+  const beside = found.neighbours;
+  const others = found.exact ? null : new Latents(beside.pictures);
   const codes = bytes(found.codes);
   const points = found.points;
   const whole = 1000; // what coordinates of points count to
@@ -86,12 +83,11 @@ if (data.map) {
   byId("map-about").textContent =
     `Each dot is a test picture at the mean of q(z|x)${shares}. ` +
     (others ? "Beside it: what is decoded from the encoding nearest to the pointer (ringed), and at the pointer itself, " +
-      "a place of the plane, around which there may be no pictures." : decodes ? "Beside it: what is decoded at the pointer." : "");
+      "a place of the plane, around which there may be no pictures." : "Beside it: what is decoded at the pointer.");
   byId("axes").textContent = `Across: ${found.axes[0]}; up: ${found.axes[1]}; ${-found.reach} to ${found.reach}.`;
-  byId("under-figure").hidden = !decodes;
   byId("near-figure").hidden = !others;
   if (others) [byId("near").width, byId("near").height] = others.size;
-  if (decodes) [byId("under").width, byId("under").height] = live ? pictureSize : sheets.size;
+  [byId("under").width, byId("under").height] = pictureSize;
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
@@ -189,25 +185,16 @@ if (data.map) {
 
   const point = (x, y) => {
     [at.x, at.y] = [x, y].map((place) => Math.min(1, Math.max(0, place)));
-    if (!live) {
-      const middle = (place) => (Math.min(found.cells - 1, Math.floor(place * found.cells)) + 0.5) / found.cells;
-      [at.x, at.y] = [middle(at.x), middle(at.y)];
-    }
     refresh();
   };
 
   const say = () => {
     const where = [at.x, at.y].map((place) => ((2 * place - 1) * found.reach).toFixed(2)).join(", ");
-    const number = Math.floor(at.y * found.cells) * found.cells + Math.floor(at.x * found.cells);
-    const read = live ? modelReads(latent()) : judgeReads(judged, number);
-    let said = `at ${where}${read ? `; ${live ? "the model reads" : "judge"}: ${read}` : ""}`;
+    const read = modelReads(latent());
+    let said = `at ${where}${read ? `; the model reads: ${read}` : ""}`;
     byId("under-says").textContent = said;
-    if (live) {
-      paint(byId("under"), latent());
-      byId("under").dataset.ready = "yes";
-    } else if (sheets) {
-      sheets.draw(byId("under"), number);
-    }
+    paint(byId("under"), latent());
+    byId("under").dataset.ready = "yes";
     byId("under").setAttribute("aria-label", `decoded ${said}`);
     if (others) said = `${showNearest()}; ${said}`;
     chart.setAttribute("aria-label", `Map of encodings, pointer ${said}`);
@@ -215,7 +202,7 @@ if (data.map) {
     waiting = setTimeout(() => (byId("under-live").textContent = said), RELAXED);
     drawPointer();
   };
-  const refresh = live ? oncePerFrame(say) : say;
+  const refresh = oncePerFrame(say);
 
   // The picture of the encoding that is nearest to the pointer, among those that are shown.
   const showNearest = () => {
@@ -230,12 +217,10 @@ if (data.map) {
     if (best < 0) return "";
     if (nearest === beside.points[best]) return byId("near-says").textContent;
     nearest = beside.points[best];
-    if (live) paint(byId("near"), others.latent(best));
-    else others.draw(byId("near"), best);
+    paint(byId("near"), others.latent(best));
     const own = codes ? [...codes.subarray(nearest * width, (nearest + 1) * width)] : [];
     const is = own.flatMap((code, a) => (code === UNKNOWN ? [] : [valueOf(a, code)])).join(", ");
-    const read = judgeReads(beside.judged, best);
-    const said = `nearest${is ? `: ${is}` : ""}${read ? `; judge, of what is decoded: ${read}` : ""}`;
+    const said = `nearest${is ? `: ${is}` : ""}`;
     byId("near-says").textContent = said;
     byId("near").setAttribute("aria-label", `decoded from the ${said}`);
     return said;
@@ -248,7 +233,7 @@ if (data.map) {
   chart.addEventListener("pointerdown", follow);
   chart.addEventListener("pointermove", follow);
   chart.addEventListener("keydown", (event) => {
-    const step = (event.shiftKey ? 5 : 1) / found.cells;
+    const step = event.shiftKey ? 0.1 : 0.02;
     const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] };
     if (event.key === "Home") point(0.5, 0.5);
     else if (moves[event.key]) point(at.x + moves[event.key][0], at.y + moves[event.key][1]);
@@ -353,9 +338,7 @@ if (data.map) {
       return axis.reduce((sum, value, d) => sum + value * (z[d] - found.plane.centre[d]), 0) / length;
     });
   pointOnMap = (z) => point(...placeOnMap(z).map((place) => (place + 1) / 2));
-  if (live && data.traversals) {
-    byId("map-buttons").append(makeButton("Take it to the sliders", () => takeToSliders(latent())));
-  }
+  byId("map-buttons").append(makeButton("Take it to the sliders", () => takeToSliders(latent())));
 
   colourBy(Number(menu.value));
   // The pointer starts at the test picture that is nearest to the middle of all.

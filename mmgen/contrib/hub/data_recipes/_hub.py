@@ -117,11 +117,6 @@ class HubSource(Source):
             return dict(splits)
         known = {name: data for name, data in splits.items() if self._part_by_split[name]}
         others = [name for name in splits if name not in known]
-        if not known:
-            raise DataError(
-                f"{self.where} has the splits {list_examples(others)}, expected train, validation or test among them; "
-                "choose another dataset or --subset"
-            )
         if "train" not in self._part_by_split.values():
             raise DataError(
                 f"{self.where} has the splits {list_examples(list(splits))}, none of which is called train; choose "
@@ -285,13 +280,6 @@ def _import_library() -> Any:
     return datasets
 
 
-def _file_names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:  # a name on the hub
-        return []
-
-
 @contextmanager
 def _explain_errors(dataset: str) -> Iterator[None]:
     """Convert errors of the library datasets in this block to errors of one sentence."""
@@ -312,14 +300,11 @@ def _explain_errors(dataset: str) -> Iterator[None]:
                 f"cannot use {printable(place, 200)}, where the library keeps what it has read: {reason_of(cause)}; "
                 f"{advice_of(cause) or 'choose another folder'}, and name it by the variable HF_HOME"
             ) from None
-        if archives := [name for name in _file_names(dataset) if name.lower().endswith(".zip")]:
-            raise DataError(
-                f"cannot read {dataset}: it holds archives ({list_examples(archives)}); unpack them, or give one to "
-                "make-data folder, which reads zips"
-            ) from None
         if os.path.exists(dataset):
-            or_else = ", or take make-data folder for a folder of pictures" if os.path.isdir(dataset) else ""
-            raise DataError(f"cannot read {dataset}: {printable(line, 200)}; check what it holds{or_else}") from None
+            raise DataError(
+                f"cannot read {dataset}: {printable(line, 200)}; check what it holds, or take make-data folder for a "
+                "folder or zip of pictures"
+            ) from None
         raise DataError(
             f"there is no folder {printable(dataset, 100)}, and the hub does not give a dataset of that name "
             f"({printable(line, 200)}); check the name and the network, or get a copy and name its folder"
