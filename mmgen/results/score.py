@@ -167,12 +167,12 @@ class Score:
     @property
     def source(self) -> str:
         """Name of the posterior that was measured, with the weights of its fit and its guidance."""
-        return f"{self.named}{self._remark}"
+        return f"{self.named}{self.remark}"
 
     @property
     def title(self) -> str:
         """Name of the posterior that was measured, with an explanation for a heading."""
-        return f"{self.named.title}{self._remark}"
+        return f"{self.named.title}{self.remark}"
 
     @property
     def plain_name(self) -> str:
@@ -180,7 +180,8 @@ class Score:
         return self.named.plain
 
     @property
-    def _remark(self) -> str:
+    def remark(self) -> str:
+        """What was done beside drawing, as names end with it: ", not completed", ", sharpened"; "" for nothing."""
         return (", not completed" if self.as_given else "") + (", sharpened" if self.sharpened else "")
 
     def __str__(self) -> str:
