@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mmgen.results.frame import pivot
 from mmgen.results.naming import CONDITIONAL
 from mmgen.results.number import Number
 from mmgen.results.score import Score, detail_number
@@ -68,19 +69,20 @@ def summarise(scores: Sequence[Score]) -> tuple[list[str], dict[str, list[Number
     Shares of all words and of sharpness are with the most words given, those of pairs and of open words with the
     fewest. Of several judges the one that sees least counts in each place, of real pictures too.
     """
-    rows: dict[str, list[Number | None]] = {}
-    real: list[Number | None] = [None] * len(_COLUMNS)
-    for place, column in enumerate(_COLUMNS):
-        found = [(name, score) for name, score in zip(name_rows(scores), scores, strict=True) if column.number(score)]
-        given = (max if column.most_words else min)((s.given for _, s in found if s.given), default=None)
-        for name, score in found:
-            row = rows.setdefault(name, [None] * len(_COLUMNS))
-            if score.given in (given, None):
-                row[place] = _lower(row[place], column.number(score))
-                real[place] = _lower(real[place], detail_number(score.details, column.real))
-    rows = {name: row for name, row in {**rows, REAL: real}.items() if any(row)}
-    used = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows.values())]
-    return [_COLUMNS[place].heading for place in used], {name: [row[p] for p in used] for name, row in rows.items()}
+    found = [
+        (column, name, score, number)
+        for column in _COLUMNS
+        for name, score in zip(name_rows(scores), scores, strict=True)
+        if (number := column.number(score))
+    ]
+    lowest: dict[tuple[str, str], Number | None] = {}
+    for column, name, score, number in found:
+        every = [one.given for same, _, one, _ in found if same == column and one.given]
+        if score.given in ((max if column.most_words else min)(every, default=None), None):
+            for row, own in ((name, number), (REAL, detail_number(score.details, column.real))):
+                lowest[row, column.heading] = _lower(lowest.get((row, column.heading)), own)
+    ordered = sorted(lowest.items(), key=lambda one: one[0][0] == REAL)
+    return pivot((row, heading, number) for (row, heading), number in ordered if number)
 
 
 def _lower(one: Number | None, other: Number | None) -> Number | None:
