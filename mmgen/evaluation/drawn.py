@@ -27,7 +27,7 @@ _QUERIES = 64
 """Queries whose latents are drawn before any of their pictures are."""
 
 
-_Key = tuple[str, int]
+_Key = tuple[str, int, str]
 """Posterior, and number of attributes left out."""
 
 PictureCount = Callable[[int], int]
@@ -168,7 +168,7 @@ class ClassifiedPictures:
         Returns:
             Codes uint8 [Q, n', A] with n' >= n.
         """
-        key = posterior, queries.dropped
+        key = posterior, queries.dropped, queries.part
         outputs = [_CachedOutput(pictures._judged, pictures._predict, key, n) for pictures in self._classifiers]
         for pictures in self._classifiers:
             if count := min(n, pictures._feature_count(len(queries))):
@@ -183,7 +183,7 @@ class ClassifiedPictures:
     @torch.inference_mode()
     def compute_features(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
         """Draw at least ``n`` pictures of each query and return the classifier's features [Q, n', F]."""
-        key = posterior, queries.dropped
+        key = posterior, queries.dropped, queries.part
         outputs = [_CachedOutput(pictures._features, pictures.judge.features, key, n) for pictures in self._classifiers]
         yield from self._classify_new(outputs, queries, posterior)
         return self._features[key]
@@ -195,7 +195,7 @@ class ClassifiedPictures:
         """Draw at least ``n`` pictures of each query and return how sure the classifier is of each attribute, from 0
         to 1 [Q, n', A].
         """
-        key = posterior, queries.dropped
+        key = posterior, queries.dropped, queries.part
         yield from self._classify_new([_CachedOutput(self._confidences, self._confide, key, n)], queries, posterior)
         return self._confidences[key]
 
@@ -206,7 +206,7 @@ class ClassifiedPictures:
         """Draw at least ``n`` pictures of each query and return their pixels [Q, n', F]: float32, pooled to at most
         16 x 16, or uint8 of the ``whole`` pictures.
         """
-        key = posterior, queries.dropped
+        key = posterior, queries.dropped, queries.part
         yield from self._classify_new([self._pixel_output(key, n, whole)], queries, posterior)
         return self._pixels[whole][key]
 

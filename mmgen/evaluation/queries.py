@@ -6,7 +6,7 @@ References:
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -41,12 +41,14 @@ class Queries:
         dropped: How many attributes are unknown.
         tokens: Captions in free words as descriptions, word codes [Q, T]; ``codes`` are then the known attributes of
             their examples. None where the attributes are the descriptions.
+        part: Part of the split that they describe; "" for the evaluated part.
     """
 
     codes: NDArray[np.uint8]
     weights: NDArray[np.float64]
     dropped: int
     tokens: NDArray[np.uint16] | None = None
+    part: str = ""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -283,15 +285,15 @@ class Questions:
     @cached_property
     def codes(self) -> NDArray[np.uint8]:
         """Attribute codes uint8 [N, A] of all examples of the evaluated part."""
-        return self._read_codes(self._settings.part)
+        return self._read_codes(self._evaluation.rows())
 
     @cached_property
     def frequencies(self) -> Frequencies:
         """Distributions of attributes in the training part."""
-        return Frequencies(self._read_codes("train"), self._evaluation.attributes.sizes)
+        return Frequencies(self._read_codes(self._evaluation.rows("train")), self._evaluation.attributes.sizes)
 
-    def _read_codes(self, part: str) -> NDArray[np.uint8]:
-        return self._evaluation.dataset.read_attributes(self._evaluation.attributes.name, self._evaluation.rows(part))
+    def _read_codes(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        return self._evaluation.dataset.read_attributes(self._evaluation.attributes.name, rows)
 
     @property
     def hints(self) -> tuple[int, ...]:
@@ -352,18 +354,48 @@ class Questions:
         """Make queries for each chosen number of attributes, else with as many as possible; or distinct captions."""
         text, attributes = self._loaded.text, self._loaded.attributes
         if text is not None and attributes is None:
-            return [make_plain_caption_queries(self._read_tokens(), self._settings.queries, self._settings.seed)]
+            return [
+                make_plain_caption_queries(
+                    self._read_tokens(self._evaluation.rows()), self._settings.queries, self._settings.seed
+                )
+            ]
         if self.free_captions:
             return [self.make_caption_queries().merge_alike(self.hints)[0]]
         most = len(self._evaluation.attributes.names) - len(self.hints)
         chosen = self.dropped if self._settings.dropped is not None else self.dropped[:1]
         return [self.make_queries(number) for number in chosen if number <= most]
 
-    def _read_tokens(self) -> NDArray[np.uint16]:
+    def make_training_queries(self, queries: Queries) -> tuple[Queries | None, float]:
+        """Make queries like ``queries`` from the descriptions of the model's training pictures.
+
+        Returns:
+            The queries, None where training pictures have all descriptions of ``queries``, or describe nothing in as
+            many attributes; and the percentage of ``queries`` that training pictures have.
+        """
+        rows, limit, seed = self._evaluation.training_pictures.rows, self._settings.queries, self._settings.seed
+        codes = self._read_codes(rows) if self._loaded.attributes is not None else np.zeros((len(rows), 0), np.uint8)
+        if queries.tokens is not None:
+            tokens = self._read_tokens(rows)
+            there = [bool((tokens == one).all(1).any()) for one in queries.tokens]
+        else:
+            there = [bool(((codes == one) | (one == UNKNOWN)).all(1).any()) for one in queries.codes]
+        share = 100 * float(np.average(there, weights=queries.weights))
+        if all(there) or (queries.tokens is None and queries.dropped < fewest_dropped(codes, self.hints)):
+            return None, share
+        if queries.tokens is None:
+            made = make_queries(codes, queries.dropped, never_dropped=self.hints, limit=limit, seed=seed)
+        elif codes.shape[1]:
+            made = make_caption_queries(tokens, codes, required=self.hints, limit=limit, seed=seed)
+            made = made.merge_alike(self.hints)[0]
+        else:
+            made = make_plain_caption_queries(tokens, limit, seed)
+        return replace(made, part="train"), share
+
+    def _read_tokens(self, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
         assert self._loaded.text is not None
-        return self._evaluation.dataset.read_text(self._loaded.text.name, self._evaluation.rows())
+        return self._evaluation.dataset.read_text(self._loaded.text.name, rows)
 
     def make_caption_queries(self) -> Queries:
         """Make queries from the captions of the evaluated part, with the attributes of each example."""
-        settings, tokens = self._settings, self._read_tokens()
+        settings, tokens = self._settings, self._read_tokens(self._evaluation.rows())
         return make_caption_queries(tokens, self.codes, required=self.hints, limit=settings.queries, seed=settings.seed)

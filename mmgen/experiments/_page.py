@@ -1,7 +1,7 @@
 """Reproduced tables for people: on the terminal, in a page of Markdown, in a report."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from mmgen.experiments._plan import comment_lines
 from mmgen.experiments._stages import Plan, Scale
 from mmgen.experiments._states import is_artifact_name
 from mmgen.experiments._tables import Difference, MeasuredCell as OurCell, TableComparison
+from mmgen.results.frame import table_of
 from mmgen.results.number import Number
 from mmgen.results.published import published_table
 from mmgen.results.table import Cell, Table
@@ -41,43 +42,43 @@ def _table_title(comparison: TableComparison, plan: Plan) -> str:
 
 def _main_table(comparison: TableComparison, title: str) -> Table:
     """Return the table with published and measured numbers side by side."""
-    names = [column.name for column in comparison.table.column]
-    base = comparison.reference_column
-    compared = [] if base is None else [place for place in range(len(names)) if place != base]
-    columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
-    for place in compared:
-        columns += [f"gain of {names[place]}: paper", "ours"]
-    columns += ["seeds", "n", "draws of z"]
-    rows = []
+    base, rows = comparison.reference_column, []
+    compared = [] if base is None else [place for place in range(len(comparison.table.column)) if place != base]
     for number, row in enumerate(comparison.table.row):
-        cells: list[Cell] = [_published_cell(comparison, number, place) for place in range(len(names))]
-        cells += [_our_cell(comparison, number, place) for place in range(len(names))]
+        cells = {"": row.name, **_cells(comparison, "paper", number, _published_cell)}
+        cells |= _cells(comparison, "ours", number, _our_cell)
         for place in compared:
-            pair = (number, place), (number, base or 0)
-            gain = comparison.published_difference(*pair)
-            cells += [_format_gain(gain, comparison.table.decimals), _difference_cell(comparison.our_difference(*pair))]
+            pair, gain = ((number, place), (number, base or 0)), f"gain of {comparison.table.column[place].name}"
+            cells[f"{gain}: paper"] = _published_gain(comparison, *pair)
+            cells[f"{gain}: ours"] = _difference_cell(comparison.our_difference(*pair))
         measured = [cell for cell in comparison.ours[number] if cell is not None]
-        rows.append([row.name, *cells, _seeds_note(measured), _counts_note(measured), _draws_note(measured)])
-    kept = [
-        place
-        for place, heading in enumerate(columns)
-        if any(row[place] for row in rows) or (place < len(columns) - 3 and "paper" not in heading)
-    ]
-    return Table(title, [columns[place] for place in kept], [[row[place] for place in kept] for row in rows])
+        cells |= {"seeds": _seeds_note(measured), "n": _counts_note(measured), "draws of z": _draws_note(measured)}
+        rows.append(cells)
+    return table_of(title, rows)
 
 
 def _difference_table(comparison: TableComparison, base: int, title: str) -> Table:
     """Return the table of differences of each row to the row ``base``."""
-    names = [column.name for column in comparison.table.column]
-    columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
-    rows = []
-    for number, row in enumerate(comparison.table.row):
-        if number == base:
-            continue
-        places = [((number, place), (base, place)) for place in range(len(names))]
-        published = [_format_gain(comparison.published_difference(*pair), comparison.table.decimals) for pair in places]
-        rows.append([row.name, *published, *(_difference_cell(comparison.our_difference(*pair)) for pair in places)])
-    return Table(title, columns, rows)
+
+    def published(one: TableComparison, row: int, place: int) -> Cell:
+        return _published_gain(one, (row, place), (base, place))
+
+    def ours(one: TableComparison, row: int, place: int) -> Cell:
+        return _difference_cell(one.our_difference((row, place), (base, place)))
+
+    rows = [
+        {"": row.name, **_cells(comparison, "paper", number, published), **_cells(comparison, "ours", number, ours)}
+        for number, row in enumerate(comparison.table.row)
+        if number != base
+    ]
+    return table_of(title, rows)
+
+
+def _cells(
+    comparison: TableComparison, whose: str, row: int, cell: Callable[[TableComparison, int, int], Cell]
+) -> dict[str, Cell]:
+    """Return the cells of a row by heading: "paper: NAME" or "ours: NAME" for each column."""
+    return {f"{whose}: {one.name}": cell(comparison, row, place) for place, one in enumerate(comparison.table.column)}
 
 
 def _published_cell(comparison: TableComparison, row: int, column: int) -> Cell:
@@ -95,8 +96,9 @@ def _our_cell(comparison: TableComparison, row: int, column: int) -> Cell:
     return Number(cell.value, error, whole=cell.score.unit == "parameters")
 
 
-def _format_gain(value: float | None, decimals: int) -> Cell:
-    return "" if value is None else Number(value, places=decimals, signed=True)
+def _published_gain(comparison: TableComparison, place: tuple[int, int], reference: tuple[int, int]) -> Cell:
+    value = comparison.published_difference(place, reference)
+    return "" if value is None else Number(value, places=comparison.table.decimals, signed=True)
 
 
 def _difference_cell(difference: Difference | None) -> Cell:

@@ -7,6 +7,7 @@ References:
 """
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -75,6 +76,10 @@ class Copies(Metric):
     percentage of pairs of a drawn and a held-out picture in which the drawn one has the smaller d_1 (Mann-Whitney; 50 %
     of a perfect model, more for copies and for blurred pictures).
 
+    Words decide: no training picture has the words of a gap, so that none can be copied for them. Where training
+    pictures lack some of the descriptions, their own are asked for too, as ``copies of training words``; descriptions
+    of which they have none are ``copies of gaps``. ``in_training`` is the percentage of descriptions that they have.
+
     Protocol ``pixels``: pixels, averaged to at most 16 x 16; ``features``: features of the attribute classifier, where
     there is one. Descriptions are as complete as the data allow unless numbers of attributes are chosen.
     """
@@ -89,6 +94,7 @@ class Copies(Metric):
         "to": "high",
         "held-out real": "ceiling",
         "nearer pairs": "nearer",
+        "words in training": "in_training",
     }
     protocols: ClassVar = {
         "pixels": "Pictures are compared by their pixels, averaged to at most 16 x 16.",
@@ -103,14 +109,18 @@ class Copies(Metric):
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         scores = []
-        every = evaluation.questions.make_most_complete_queries()
-        for done, queries in enumerate(every):
-            work = self._score_queries(evaluation, posterior, queries)
+        every: list[tuple[Queries, str, float]] = []
+        for queries in evaluation.questions.make_most_complete_queries():
+            others, share = evaluation.questions.make_training_queries(queries)
+            every.append((queries, "copies" if share else "copies of gaps", share))
+            every += [(others, "copies of training words", 100.0)] if others is not None else []
+        for done, asked in enumerate(every):
+            work = self._score_queries(evaluation, posterior, *asked)
             scores += yield from map_fractions(work, done / len(every), 1 / len(every))
         return scores
 
     def _score_queries(
-        self, evaluation: "Evaluation", posterior: str, queries: Queries
+        self, evaluation: "Evaluation", posterior: str, queries: Queries, quantity: str, in_training: float
     ) -> Generator[float, None, list[Score]]:
         n, pictures = _picture_count(evaluation, len(queries)), evaluation.drawn_pictures
         scores = []
@@ -120,7 +130,7 @@ class Copies(Metric):
         if evaluation.has_judge:
             features = yield from map_fractions(pictures.compute_features(queries, posterior, n), 0.6, 0.3)
             scores.append(self._compare(evaluation, posterior, queries, features[:, :n], "features"))
-        return scores
+        return [replace(one, quantity=quantity, details={**one.details, "in_training": in_training}) for one in scores]
 
     def _compare(
         self, evaluation: "Evaluation", posterior: str, queries: Queries, points: "np.ndarray", space: Space

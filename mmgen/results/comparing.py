@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mmgen.core.errors import format_unknown_name
-from mmgen.results.comparison import Column, ComparedTable, Comparison, Row
+from mmgen.results.comparison import Column, ComparedTable, Comparison, Record
 from mmgen.results.conditions import Conditions, common_name, condition_title, differing_names
 from mmgen.results.groups import contrast, group_runs, is_best, rank_groups
 from mmgen.results.score import Score
@@ -131,39 +131,29 @@ def _build_table(
     names: Mapping[str, str],
     reference: _ReferenceRow | None,
 ) -> ComparedTable:
-    columns = sorted(
-        dict.fromkeys(Column.from_score(entry.score) for entry in entries), key=lambda column: column.sort_key
-    )
     notes: dict[str, None] = {}
-    runs: dict[_RowKey, list[dict[str, Score]]] = {}
+    runs: dict[tuple[_RowKey, Column], dict[str, Score]] = {}
     for run, _, score in entries:
-        cells = runs.setdefault((names[run], score.source), [{} for _ in columns])
-        cell, seed = cells[columns.index(Column.from_score(score))], score.run.get("seed", "")
-        before = cell.get(seed)
+        place, seed = ((names[run], score.source), Column.from_score(score)), score.run.get("seed", "")
+        before = runs.setdefault(place, {}).get(seed)
         if before is not None and (before.value, before.stderr) != (score.value, score.stderr):
             seed_text = f" with seed {seed}" if seed else ""
             notes[f"{names[run]}{seed_text} was measured more than once with different results; the last counts"] = None
-        cell[seed] = score
-    groups = {row: [group_runs(list(cell.values())) if cell else None for cell in cells] for row, cells in runs.items()}
-    ranked = [rank_groups(column) for column in zip(*groups.values(), strict=True)]
-    rows = []
-    for row, numbers in groups.items():
-        compared = reference.find_for(row, groups) if reference else None
-        others = groups[compared] if compared else [None] * len(columns)
-        last = next(cell.runs[-1] for cell in reversed(numbers) if cell is not None)
-        rows.append(
-            Row(
-                *row,
-                last.title,
-                last.guidance or 0.0,
-                last.guidance_method,
-                tuple(numbers),
-                tuple(is_best(cell, of) for cell, of in zip(numbers, ranked, strict=True)),
-                tuple(contrast(a, b) if a and b else None for a, b in zip(numbers, others, strict=True)),
-            )
-        )
+        runs[place][seed] = score
+    groups = {place: group_runs(list(cell.values())) for place, cell in runs.items()}
+    rows = list(dict.fromkeys(row for row, _ in groups))
+    columns = sorted(dict.fromkeys(column for _, column in groups), key=lambda column: column.sort_key)
+    ranked = {column: rank_groups(groups.get((row, column)) for row in rows) for column in columns}
+    records = []
+    for row in rows:
+        compared = reference.find_for(row, rows) if reference else None
+        for column in columns:
+            if group := groups.get((row, column)):
+                other = groups.get((compared, column)) if compared else None
+                difference = contrast(group, other) if other else None
+                records.append(Record(*row, column, group, is_best(group, ranked[column]), difference))
     better, against = entries[0].score.better, reference.text if reference else ""
-    return ComparedTable(conditions, description, better, tuple(columns), tuple(rows), against, tuple(notes))
+    return ComparedTable(conditions, description, better, tuple(records), against, tuple(notes))
 
 
 def _describe_conditions(

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from mmgen.results.conditions import Conditions
+from mmgen.results.frame import pivot, table_of
 from mmgen.results.groups import LEVEL, Contrast, RunGroup
+from mmgen.results.number import Number
 from mmgen.results.score import Score
 from mmgen.results.table import Cell, Table
 
@@ -21,7 +23,7 @@ class Column(NamedTuple):
         given: Number of attributes in a description; None without descriptions.
         quantity: The measured quantity.
         share: Share of examples with descriptions in training; None if unknown.
-        metric: The metric, whose own name no heading repeats.
+        metric: The metric, which names a quantity without a name.
     """
 
     given: int | None
@@ -37,47 +39,51 @@ class Column(NamedTuple):
         return cls(score.given, score.quantity, known, score.metric)
 
     @property
-    def heading(self) -> str:
-        """Heading of the column in a table: "4 given" for scores of descriptions with four attributes."""
-        parts = [f"{self.given} given" if self.given is not None else self.quantity or "value"]
-        parts += [self.quantity] if self.given is not None and self.quantity not in ("", self.metric) else []
-        parts += [f"{100 * self.share:g} % paired"] if self.share is not None else []
-        return ", ".join(parts)
-
-    @property
     def sort_key(self) -> tuple[Any, ...]:
         """Sort key of the columns of a table: more attributes first, then smaller shares."""
         return -self.given if self.given is not None else 1, self.share or 0.0
 
 
-@dataclass(frozen=True)
-class Row:
-    """Row in a table of scores: runs that differ only in their seed, with one posterior and one weight of guidance.
+def head_columns(columns: Sequence[Column]) -> dict[Column, str]:
+    """Return the headings of a table's columns: "4 given", with the quantity where the table has several.
+
+    Example:
+        >>> list(head_columns([Column(4, "agreement", None), Column(4, "sure", None)]).values())
+        ['agreement, 4 given', 'sure, 4 given']
+    """
+    several = len({column.quantity for column in columns}) > 1
+    headings = {}
+    for column in columns:
+        parts = [column.quantity or column.metric or "value"] if several or column.given is None else []
+        parts += [f"{column.given} given"] if column.given is not None else []
+        parts += [f"{100 * column.share:g} % paired"] if column.share is not None else []
+        headings[column] = ", ".join(parts)
+    return headings
+
+
+class Record(NamedTuple):
+    """One number of a comparison: of runs that differ only in their seed, drawn by one method.
 
     Attributes:
         name: Common part of the names of the runs.
-        posterior: Name of the posterior, with its weight: "q_agg guided (w = 3)".
-        title: Name and explanation of the posterior.
-        guidance: Weight of guidance; 0 for none.
-        guidance_method: Method of guidance, as in a score.
-        cells: Measured number for each column; None without a score.
-        best: For each column, whether no other row beats it (:func:`mmgen.results.groups.is_best`).
-        differences: For each column, the difference from the reference row; None without one, or for itself.
+        method: The posterior with its weights, and whether words were completed: "q_agg guided (w = 3)".
+        column: The quantity, and what was given.
+        group: The measured number, with the scores of the runs behind it.
+        best: Whether no other row of the column beats it (:func:`mmgen.results.groups.is_best`).
+        difference: The difference from the reference row; None without one, or for itself.
     """
 
     name: str
-    posterior: str
-    title: str
-    guidance: float
-    guidance_method: str
-    cells: tuple[RunGroup | None, ...]
-    best: tuple[bool, ...]
-    differences: tuple[Contrast | None, ...]
+    method: str
+    column: Column
+    group: RunGroup
+    best: bool
+    difference: Contrast | None
 
     @property
-    def n(self) -> int:
-        """Number of training runs in the cell of this row that has the most."""
-        return max((cell.n for cell in self.cells if cell is not None), default=0)
+    def row(self) -> tuple[str, str]:
+        """Key of its row."""
+        return self.name, self.method
 
 
 @dataclass(frozen=True)
@@ -88,8 +94,7 @@ class ComparedTable:
         conditions: Conditions that all its numbers share.
         about: Protocol, split and the conditions that distinguish it from other tables of its metric: "judge 1f2e...".
         better: The better direction: "higher", "lower" or "neither".
-        columns: Keys of the columns.
-        rows: Rows in the order of the scores.
+        records: Its numbers, row by row in the order of the scores, columns in theirs.
         against: Name of the reference row; "" for none.
         notes: Sentences on numbers that were measured more than once.
     """
@@ -97,10 +102,15 @@ class ComparedTable:
     conditions: Conditions
     about: str
     better: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    records: tuple[Record, ...]
     against: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[Column, str]:
+        """The columns in order, with their headings."""
+        found = dict.fromkeys(record.column for record in self.records)
+        return head_columns(sorted(found, key=lambda column: column.sort_key))
 
 
 _OVER = {
@@ -137,9 +147,10 @@ class Comparison:
     def legend(self, mark: str = "*", errors: bool = True) -> str:
         """Explain in sentences what ±, the mark of the best numbers and the intervals in the tables mean."""
         parts = [_explain_errors(self.tables)] if errors else []
-        if any(any(row.best) for table in self.tables for row in table.rows):
+        records = [record for table in self.tables for record in table.records]
+        if any(record.best for record in records):
             parts.append(f"{mark}: no other row beats it, the {LEVEL:.0%} interval of the difference holds 0")
-        differences = [one for table in self.tables for row in table.rows for one in row.differences if one is not None]
+        differences = [record.difference for record in records if record.difference is not None]
         if sources := {one.over for one in differences if one.low is not None}:
             kinds = " or ".join(_OVER[name] for name in _OVER if name in sources)
             parts.append(f"[low, high] is a {LEVEL:.0%} interval of the difference: {kinds}")
@@ -191,39 +202,32 @@ class Comparison:
 
 
 def _score_table(table: ComparedTable) -> Table:
-    headings = ["", "drawn from", *(column.heading for column in table.columns), "seeds"]
-    return Table(
-        _title(table), headings, [[row.name, row.posterior, *_score_cells(row), str(row.n)] for row in table.rows]
+    return _lay_out(
+        table,
+        _title(table),
+        [(record, record.group.n, replace(record.group.number, best=record.best)) for record in table.records],
     )
-
-
-def _score_cells(row: Row) -> list[Cell]:
-    return [
-        "" if cell is None else replace(cell.number, best=best, note="" if cell.n == row.n else f", n = {cell.n}")
-        for cell, best in zip(row.cells, row.best, strict=True)
-    ]
 
 
 def _difference_table(table: ComparedTable) -> Table:
-    headings = ["", "drawn from", *(column.heading for column in table.columns), "seeds"]
-    rows: list[Sequence[Cell]] = []
-    for row in table.rows:
-        differences = [one for one in row.differences if one is not None]
-        if differences:
-            most = max(one.n for one in differences)
-            rows.append([row.name, row.posterior, *(_difference_cell(one, most) for one in row.differences), str(most)])
-    return Table(f"{_title(table)}: difference from {table.against}", headings, rows)
+    compared = [(record, record.difference) for record in table.records if record.difference is not None]
+    title = f"{_title(table)}: difference from {table.against}"
+    return _lay_out(table, title, [(record, one.n, one.number) for record, one in compared])
 
 
-def _difference_cell(contrast: Contrast | None, usual_n: int) -> Cell:
-    if contrast is None:
-        return ""
-    number = contrast.number
-    return (
-        replace(number, note=f"{number.note}, n = {contrast.n}")
-        if contrast.low is not None and contrast.n != usual_n
-        else number
-    )
+def _lay_out(table: ComparedTable, title: str, numbers: Sequence[tuple[Record, int, Number]]) -> Table:
+    """Arrange numbers by row and column, with the number of seeds of each row, and of a number that has others."""
+    most: dict[tuple[str, str], int] = {}
+    for record, n, _ in numbers:
+        most[record.row] = max(n, most.get(record.row, 1))
+    cells: list[tuple[tuple[str, str], str, Cell]] = []
+    for record, n, number in numbers:
+        note = number.note if n == most[record.row] else f"{number.note}, n = {n}"
+        cells.append((record.row, table.columns[record.column], replace(number, note=note)))
+    cells += [(row, "seeds", str(n)) for row, n in most.items()]
+    columns, rows = pivot(cells, table.columns.values())
+    named = [({"": name, "drawn from": method}, found) for (name, method), found in rows.items()]
+    return table_of(title, [{**who, **dict(zip(columns, found, strict=True))} for who, found in named])
 
 
 def _title(table: ComparedTable) -> str:
@@ -241,8 +245,8 @@ def _latex_label(table: ComparedTable, kind: str) -> str:
 
 def _explain_errors(tables: Sequence[ComparedTable]) -> str:
     """Explain for a legend what ± means in these tables; return "" if no number has an error."""
-    cells = [cell for table in tables for row in table.rows for cell in row.cells if cell is not None]
-    several = {cell.n > 1 for cell in cells if cell.number.error_text}
+    groups = [record.group for table in tables for record in table.records]
+    several = {group.n > 1 for group in groups if group.number.error_text}
     if several == {True, False}:
         return "± is the standard deviation over seeds, of a single run the standard error over its examples"
     return (
@@ -256,40 +260,38 @@ def _records(tables: Sequence[ComparedTable]) -> Iterator[dict[str, Any]]:
     """Yield each number of the tables as a dictionary with its row, column, conditions and difference."""
     for table in tables:
         conditions = table.conditions
-        for row in table.rows:
-            for column, cell, best, one in zip(table.columns, row.cells, row.best, row.differences, strict=True):
-                if cell is None:
-                    continue
-                yield {
-                    "metric": conditions.metric,
-                    "quantity": column.quantity,
-                    "protocol": conditions.protocol,
-                    "split": conditions.by_name.get("split", ""),
-                    "part": conditions.by_name.get("part", ""),
-                    "given": column.given,
-                    "guidance": row.guidance or None,
-                    "guidance_method": row.guidance_method or None,
-                    "share": column.share,
-                    "dataset": conditions.dataset,
-                    "judge": conditions.judge,
-                    "name": row.name,
-                    "posterior": row.posterior,
-                    "n": cell.n,
-                    "mean": _finite_or_none(cell.mean),
-                    "sd": _finite_or_none(cell.sd),
-                    "stderr": _finite_or_none(cell.stderr),
-                    "unit": conditions.unit,
-                    "better": table.better,
-                    "best": best,
-                    "seeds": ",".join(cell.by_seed),
-                    "against": table.against or None,
-                    "difference": _finite_or_none(one.value) if one else None,
-                    "difference_stderr": _finite_or_none(one.stderr) if one else None,
-                    "difference_low": _finite_or_none(one.low) if one else None,
-                    "difference_high": _finite_or_none(one.high) if one else None,
-                    "difference_n": one.n if one else None,
-                    "difference_over": one.over if one else None,
-                }
+        for name, method, column, group, best, one in table.records:
+            last = group.runs[-1]
+            yield {
+                "metric": conditions.metric,
+                "quantity": column.quantity,
+                "protocol": conditions.protocol,
+                "split": conditions.by_name.get("split", ""),
+                "part": conditions.by_name.get("part", ""),
+                "given": column.given,
+                "guidance": last.guidance or None,
+                "guidance_method": last.guidance_method or None,
+                "share": column.share,
+                "dataset": conditions.dataset,
+                "judge": conditions.judge,
+                "name": name,
+                "posterior": method,
+                "n": group.n,
+                "mean": _finite_or_none(group.mean),
+                "sd": _finite_or_none(group.sd),
+                "stderr": _finite_or_none(group.stderr),
+                "unit": conditions.unit,
+                "better": table.better,
+                "best": best,
+                "seeds": ",".join(group.by_seed),
+                "against": table.against or None,
+                "difference": _finite_or_none(one.value) if one else None,
+                "difference_stderr": _finite_or_none(one.stderr) if one else None,
+                "difference_low": _finite_or_none(one.low) if one else None,
+                "difference_high": _finite_or_none(one.high) if one else None,
+                "difference_n": one.n if one else None,
+                "difference_over": one.over if one else None,
+            }
 
 
 def _finite_or_none(value: float | None) -> float | None:

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MalformedError, parse_json, read_lines
+from mmgen.results.frame import table_of
 from mmgen.results.naming import CONDITIONAL, LEARNED_PRIOR, PosteriorName
 from mmgen.results.number import Number
 from mmgen.results.table import Cell, Table
@@ -167,12 +168,12 @@ class Score:
     @property
     def source(self) -> str:
         """Name of the posterior that was measured, with the weights of its fit and its guidance."""
-        return f"{self.named}{self._remark}"
+        return f"{self.named}{self.remark}"
 
     @property
     def title(self) -> str:
         """Name of the posterior that was measured, with an explanation for a heading."""
-        return f"{self.named.title}{self._remark}"
+        return f"{self.named.title}{self.remark}"
 
     @property
     def plain_name(self) -> str:
@@ -180,7 +181,8 @@ class Score:
         return self.named.plain
 
     @property
-    def _remark(self) -> str:
+    def remark(self) -> str:
+        """What was done beside drawing, as names end with it: ", not completed", ", sharpened"; "" for nothing."""
         return (", not completed" if self.as_given else "") + (", sharpened" if self.sharpened else "")
 
     def __str__(self) -> str:
@@ -315,30 +317,26 @@ def tabulate_scores(scores: Sequence[Score], title: str = "", details: Mapping[s
         details: Further columns: heading, and name of a number in :attr:`mmgen.results.score.Score.details`, which may
             have an error under the same name with "_stderr", and a name that is printed after it with "_name".
     """
-    units = {score.unit for score in scores}
+    one_unit = len({score.unit for score in scores}) == 1
     judges = classifier_names(scores)
-    one_unit = len(units) == 1
     several = len({*judges} - {""}) > 1
-    columns: list[tuple[str, list[Cell]]] = []
-    if {score.quantity for score in scores} != {title} or not title:
-        columns.append(("measured", [score.quantity or score.metric for score in scores]))
-    columns += [
-        ("drawn from", [score.source for score in scores]),
-        ("judge", list(judges) if several else []),
-        ("given", ["" if score.given is None else str(score.given) for score in scores]),
-        ("protocol", [score.protocol for score in scores]),
-        (
-            f"{scores[0].unit if one_unit else 'value'} ± standard error",
-            [score.number if one_unit else score.number_with_unit for score in scores],
-        ),
-        ("n", [f"{score.n:,}" for score in scores]),
+    named = not title or {score.quantity for score in scores} != {title}
+    value = f"{scores[0].unit if one_unit else 'value'} ± standard error"
+    rows: list[dict[str, Cell]] = [
+        {
+            "measured": (score.quantity or score.metric) if named else "",
+            "drawn from": score.source,
+            "judge": judge if several else "",
+            "given": "" if score.given is None else str(score.given),
+            "protocol": score.protocol,
+            value: score.number if one_unit else score.number_with_unit,
+            "n": f"{score.n:,}",
+            **{name: _detail_cell(score.details, key) for name, key in (details or {}).items()},
+            "judge %": "" if score.real_accuracy is None else f"{score.real_accuracy:.1f}",
+        }
+        for score, judge in zip(scores, judges, strict=True)
     ]
-    columns += [(name, [_detail_cell(score.details, key) for score in scores]) for name, key in (details or {}).items()]
-    columns.append(
-        ("judge %", ["" if score.real_accuracy is None else f"{score.real_accuracy:.1f}" for score in scores])
-    )
-    used = [(name, cells) for name, cells in columns if any(cells)]
-    return Table(title, [name for name, _ in used], list(zip(*(cells for _, cells in used), strict=True)))
+    return table_of(title, rows)
 
 
 def detail_number(details: Mapping[str, Any], key: str) -> Number | None:

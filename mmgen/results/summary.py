@@ -1,8 +1,9 @@
 """Summary of scores in one table: what is right as a whole, the worst pair, recall, agreement and sharpness."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from mmgen.results.frame import pivot
 from mmgen.results.naming import CONDITIONAL
 from mmgen.results.number import Number
 from mmgen.results.score import Score, detail_number
@@ -42,12 +43,16 @@ class _Column:
     most_words: bool
     drawn: str
     real: str
+    is_high_bad: bool = False
 
     def number(self, score: Score) -> Number | None:
         """Return a score's number for the column, of drawn or of decoded pictures; None of another quantity."""
         decoded = self.metric == "correctness" and score.metric == DECODED
-        same = (score.metric, score.quantity or score.metric) == (self.metric, self.quantity) and score.given
-        if score.protocol in ("pooled", "paper") or not (same or decoded):
+        quantity = self.quantity or score.quantity
+        same = (score.metric, score.quantity or score.metric) == (self.metric, quantity) and bool(
+            score.given or self.is_high_bad
+        )
+        if score.protocol in ("pooled", "paper", "features") or not (same or decoded):
             return None
         alone = not self.drawn or (self.drawn == "all_right" and score.given == 1)
         return score.number if alone else detail_number(score.details, self.drawn)
@@ -59,6 +64,7 @@ _COLUMNS = (
     _Column("recall", "recall", "recall", True, "", "ceiling"),
     _Column("agreement", "agreement", "agreement", False, "", "ceiling"),
     _Column("sharpness", "sharpness", "fine detail", True, "", "ceiling"),
+    _Column("copies", "copies", "", True, "", "ceiling", is_high_bad=True),
 )
 
 
@@ -66,24 +72,28 @@ def summarise(scores: Sequence[Score]) -> tuple[list[str], dict[str, list[Number
     """Return headings, and the numbers in % of each row, the last of real pictures, without columns that are empty.
 
     Shares of all words and of sharpness are with the most words given, those of pairs and of open words with the
-    fewest. Of several judges the one that sees least counts in each place, of real pictures too.
+    fewest. Of several judges the one that sees least counts in each place, of real pictures too. Of copies the largest
+    number counts, whether of words that training pictures have, or of gaps; by pixels.
     """
-    rows: dict[str, list[Number | None]] = {}
-    real: list[Number | None] = [None] * len(_COLUMNS)
-    for place, column in enumerate(_COLUMNS):
-        found = [(name, score) for name, score in zip(name_rows(scores), scores, strict=True) if column.number(score)]
-        given = (max if column.most_words else min)((s.given for _, s in found if s.given), default=None)
-        for name, score in found:
-            row = rows.setdefault(name, [None] * len(_COLUMNS))
-            if score.given in (given, None):
-                row[place] = _lower(row[place], column.number(score))
-                real[place] = _lower(real[place], detail_number(score.details, column.real))
-    rows = {name: row for name, row in {**rows, REAL: real}.items() if any(row)}
-    used = [place for place in range(len(_COLUMNS)) if any(row[place] for row in rows.values())]
-    return [_COLUMNS[place].heading for place in used], {name: [row[p] for p in used] for name, row in rows.items()}
+    found = [
+        (column, name, score, number)
+        for column in _COLUMNS
+        for name, score in zip(name_rows(scores), scores, strict=True)
+        if (number := column.number(score))
+    ]
+    worst: dict[tuple[str, str], Number | None] = {}
+    for column, name, score, number in found:
+        every = [one.given for same, _, one, _ in found if same == column and one.given]
+        if column.is_high_bad or score.given in ((max if column.most_words else min)(every, default=None), None):
+            for row, own in ((name, number), (REAL, detail_number(score.details, column.real))):
+                place = row, column.heading
+                worst[place] = _worse(worst.get(place), own, max if column.is_high_bad else min)
+    ordered = sorted(worst.items(), key=lambda one: one[0][0] == REAL)
+    return pivot((row, heading, number) for (row, heading), number in ordered if number)
 
 
-def _lower(one: Number | None, other: Number | None) -> Number | None:
-    """Return the smaller of two numbers, where there are any, with one decimal unless it has a name."""
-    lower = min(filter(None, (one, other)), key=lambda number: number.value, default=None)
-    return lower if lower is None or lower.note else replace(lower, places=1)
+def _worse(one: Number | None, other: Number | None, choose: Callable[..., Number]) -> Number | None:
+    """Return the worse of two numbers, where there are any, with one decimal unless it has a name."""
+    found = [number for number in (one, other) if number]
+    worse = choose(found, key=lambda number: number.value) if found else None
+    return worse if worse is None or worse.note else replace(worse, places=1)

@@ -43,11 +43,12 @@ def score(value: float, drawn: float = 100.0, metric: str = "correctness", given
     return Score(metric, metric, value, 1.0, "%", "higher", 9, values.pop("posterior", "aggregate"), given, **values)
 
 
+OPEN = score(60.0, metric="agreement", given=1, details={"ceiling": 99.0, "below_ceiling": 39.0})
 GUIDED = {"posterior": "guided", "base": "aggregate", "guidance": 3.0}
 CASES = {
     "train": ([score(80.0, 60.0)], "train {0}/data.h5 --preset quickstart/pictures --seed 0 --steps 5000 "
               "-o {0}/model-5000.safetensors"),
-    "fit": ([score(99.0), score(60.0, given=1)], "fit-aggregate {0}/model.safetensors --family realnvp --steps 2000 "
+    "fit": ([score(99.0), OPEN], "fit-aggregate {0}/model.safetensors --family realnvp --steps 2000 "
             "-o {0}/aggregate-2000.safetensors"),
     "read": ([score(68.0, 68.0, judge_accuracy={"shape": 70.0, "mean": 70.0})],
              "show {0}/judge.safetensors -o misread.png"),
@@ -100,7 +101,7 @@ def test_commands_of_strangers_are_quoted_or_left_out(command: str, files: Any, 
 def test_a_command_that_runs_a_file_of_python_is_not_repeated(role: str, files: Any) -> None:
     path, made = files[role]
     files[role] = (path, Header(**{**made.__dict__, "command": f"{made.command} --code=payload.py"}))
-    scores = [score(80.0, 60.0)] if role == "m" else [score(99.0), score(60.0, given=1)]
+    scores = [score(80.0, 60.0)] if role == "m" else [score(99.0), OPEN]
     advice = advise(scores, files)
     assert "payload" not in str(advice) and advice.lines[-1].startswith("The command of this training runs a file of")
 

@@ -170,7 +170,8 @@ def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
         ["A", "-86.300", "", "-87.0 ± 0.7", "", "2", "1,000"],
         ["B", "-86.000", "-86.200", "-85.5 ± 0.7", "-86.5 ± 0.7", "2", "1,000"],
     ]
-    assert cells(shown[1]) == [["A", "-0.300", "", "-1.5 ± 0.5", ""]]  # of the points: -1 and -2
+    assert shown[1].columns == ["", "paper: log p(x)", "ours: log p(x)"], "B alone has numbers of p(x,y)"
+    assert cells(shown[1]) == [["A", "-0.300", "-1.5 ± 0.5"]]  # of the points: -1 and -2
     assert cells(shown[2]) == [["A", "22.5 ± 0.5", "2", "1,000"]]  # the paper has none of these
     page = page_markdown(two_models, two_models.get_scale("cpu"), found, tmp_path, [])
     assert "## Likelihoods: differences from B" in page

@@ -49,15 +49,15 @@ def example(folder: Path) -> Path:
 
 def test_a_line_for_each_objective_with_means_over_seeds(tmp_path: Path) -> None:
     found = group_into_families(read_scores(example(tmp_path)), X, "factor-score")
-    assert [family.title for family in found.families] == ["beta-VAE", "FactorVAE"]
+    assert [family.name for family in found.families] == ["beta-VAE", "FactorVAE"]
     beta, factor = found.families
-    assert [(p.label, p.x.mean, p.y.mean, p.x.n) for p in beta.points] == [
+    assert [(p.label, p.x.value, p.y.value, p.models) for p in beta.points] == [
         ("beta = 1", 21.0, 54.0, 2),
         ("beta = 4", 42.0, 72.0, 2),
     ]
-    assert beta.points[0].y.sd == pytest.approx(32**0.5)
-    assert [(p.label, p.x.mean, p.y.mean, p.y.stderr) for p in factor.points] == [("gamma = 35", 30.0, 82.0, 0.5)]
-    assert (found.x.label, found.unpaired) == ("reconstruction error, nats (lower is better)", 0)
+    assert beta.points[0].y.error == pytest.approx(32**0.5)
+    assert [(p.label, p.x.value, p.y.value, p.y.error) for p in factor.points] == [("gamma = 35", 30.0, 82.0, 0.5)]
+    assert (found.x_label, found.unpaired) == ("reconstruction error, nats (lower is better)", 0)
 
 
 def test_the_figure_and_what_it_says(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_runs_of_other_settings_are_other_points(tmp_path: Path) -> None:
         tmp_path / "s.jsonl", model("a", 0, 1, 2, name="elbo", beta=4.0), model("b", 0, 3, 4, name="elbo", beta=4.0)
     )
     (family,) = group_into_families(read_scores(path), X, "factor-score").families
-    assert [(point.label, point.x.n) for point in family.points] == [("beta = 4", 1), ("beta = 4", 1)]
+    assert [(point.label, point.models) for point in family.points] == [("beta = 4", 1), ("beta = 4", 1)]
 
 
 def test_labels_tell_every_setting_that_differs_and_titles_what_is_generated(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_labels_tell_every_setting_that_differs_and_titles_what_is_generated(tmp
         model("d", 0, 3, 4, name="elbo", modalities=["image"], beta=4.0),
     )
     found = group_into_families(read_scores(path), X, "factor-score").families
-    assert [family.title for family in found] == ["HFVAE", "elbo of image and attributes", "beta-VAE"]
+    assert [family.name for family in found] == ["HFVAE", "elbo of image and attributes", "beta-VAE"]
     assert [point.label for point in found[0].points] == ["groups = 5, 5", "groups = none"]
 
 
@@ -97,7 +97,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     one, other = model("a", 0, 1, 2, name="elbo"), model("b", 0, 3, 4, name="elbo")
     for score in other:
         score["ids"] = {"model": "b", "dataset": "e"}
-    with pytest.raises(UsageError, match="got negative-elbo of dataset 'd' and 'e'; give scores of one"):
+    with pytest.raises(UsageError, match=r"negative-elbo with the same dataset, got several \(d, e\); name scores"):
         draw_plot("disentanglement", [write(tmp_path / "s.jsonl", one, other)])
     with pytest.raises(
         UsageError,
@@ -108,7 +108,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         draw_plot("disentanglement", [write(tmp_path / "u.jsonl", one)], metrics=["mig", "sap"])
     fewer = model("c", 0, 1, 2, name="elbo")
     fewer[2] |= {"n": 100}
-    with pytest.raises(UsageError, match="got factor-score of number of examples '1000' and '100'"):
+    with pytest.raises(UsageError, match=r"factor-score with the same number of examples, got several \(100, 1000\)"):
         draw_plot("disentanglement", [write(tmp_path / "w.jsonl", one, fewer)])
     alone = draw_plot("disentanglement", [write(tmp_path / "v.jsonl", one, model("c", 0, 1, 2, name="elbo")[2:])])[0]
     assert "only one of both was measured: 1 model" in alone.caption

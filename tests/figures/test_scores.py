@@ -242,7 +242,10 @@ def test_a_table_says_what_it_is_and_what_the_judge_makes_of_real_pictures(tmp_p
         _correctness(75, 1, by_attribute={"digit": 65.0}, **known),
     )
     (table,) = make_score_tables(scores, {})
-    assert "the judge sees in a picture" in table.explained and "two attributes are asked for" in table.explained
+    assert "the judge sees in a picture" in table.explained
+    assert "“2 given”: 2 attributes are asked for" in table.explained
+    (fewer,) = make_score_tables(_read(tmp_path, _correctness(75, 1, **known)), {})
+    assert "“1 given”: 1 attribute is asked for" in fewer.explained and "“2 given”" not in fewer.explained
     (ceiling,) = table.bounds
     assert [str(cell) if cell else None for cell in ceiling.cells] == ["94.00", "94.00"]
     assert table.by_attribute is not None and table.by_attribute.names == ["digit", "scale"]

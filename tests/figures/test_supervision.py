@@ -45,14 +45,14 @@ SCORES = [
 
 def test_curves_are_sorted_and_of_one_protocol() -> None:
     curves = make_curves([*SCORES, score("own", 10, 1.0)])
-    assert [curve.method for curve in curves] == ["mvae", "supervised", "logistic", "own"]
-    assert [(point.pairs, point.value) for point in curves[1].points] == [(10, 40.0), (100, 70.0), (1000, 95.0)]
-    assert [point.value for point in curves[0].points] == [38.0, 80.0, 94.0]
+    assert [curve.name for curve in curves] == ["MVAE", "supervised network", "logistic regression on pixels", "own"]
+    assert [(point.x.value, point.y.value) for point in curves[1].points] == [(10, 40.0), (100, 70.0), (1000, 95.0)]
+    assert [point.y.value for point in curves[0].points] == [38.0, 80.0, 94.0]
 
 
 def test_the_last_of_equals_counts_and_the_unfinite_does_not() -> None:
     (curve,) = make_curves([score("vae", 5, 10.0), score("vae", 5, 20.0), score("vae", 6, float("nan"))])
-    assert [(point.pairs, point.value) for point in curve.points] == [(5, 20.0)]
+    assert [(point.x.value, point.y.value) for point in curve.points] == [(5, 20.0)]
 
 
 def test_a_point_of_several_seeds_is_their_mean_with_both_errors() -> None:
@@ -60,8 +60,8 @@ def test_a_point_of_several_seeds_is_their_mean_with_both_errors() -> None:
     files = [score("vae", 5, 60.0, seed="0"), score("vae", 5, 80.0, seed="0"), score("vae", 5, 84.0, seed="1")]
     (curve,) = make_curves(files)
     (point,) = curve.points
-    assert (point.value, point.n, point.by_seed) == (82.0, 1000, (80.0, 84.0))
-    assert point.stderr == pytest.approx(math.sqrt(2**2 + (1.6 + 1.344) / 2))
+    assert (point.y.value, point.models, point.by_seed) == (82.0, 2, (80.0, 84.0))
+    assert point.y.error == pytest.approx(math.sqrt(2**2 + (1.6 + 1.344) / 2))
     assert count_repeated(files) == 1 and count_repeated(files[1:]) == 0
     assert make_curves([*files, score("rbm", 5, 1.0, seed="3")])[1].points[0].by_seed == ()
     with pytest.raises(UsageError, match=r"VAE . logistic regression with 5 pairs got 2 runs whose settings differ"):

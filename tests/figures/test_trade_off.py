@@ -10,8 +10,14 @@ from matplotlib.figure import Figure
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.style import category_colours
 from mmgen.figures.plots._base import draw_plot
-from mmgen.figures.plots._trade_off import choose_axes, compute_trade_off, published_points
-from mmgen.figures.plots.trade_off import _name_classifiers, draw_trade
+from mmgen.figures.plots.trade_off import (
+    TradeOff,
+    _name_classifiers,
+    choose_axes,
+    compute_trade_off,
+    draw_trade,
+    published_points,
+)
 from mmgen.results.score import read_scores
 
 BOTH = ("correctness", "coverage")
@@ -53,13 +59,18 @@ def example(folder: Path) -> Path:
     )
 
 
+def places(trade: TradeOff) -> dict[str, list[tuple[str, float, float]]]:
+    """Each curve's points by its name: their labels and places."""
+    return {curve.name: [(p.label, p.x.value, p.y.value) for p in curve.points] for curve in trade.curves}
+
+
 def test_a_curve_for_each_posterior_over_its_weights(tmp_path: Path) -> None:
     trade = compute_trade_off(read_scores(example(tmp_path)), BOTH)
-    found = {curve.label: [(p.weight, p.x, p.y, p.x_error, p.y_error) for p in curve.points] for curve in trade.curves}
-    assert found == {
-        "q_agg, guided": [(0, 98.9, 86, 0.5, 0.5), (3, 98.8, 93, 0.5, 0.5), (10, 98.4, 95, 0.5, 0.5)],
-        "q_true": [(1, 97.2, 65, 0.5, 0.5), (300, 92.6, 89, 0.5, 0.5)],
+    assert places(trade) == {
+        "q_agg, guided": [("q_agg", 98.9, 86), ("", 98.8, 93), ("w = 10", 98.4, 95)],
+        "q_true": [("w = 1", 97.2, 65), ("w = 300", 92.6, 89)],
     }
+    assert {(p.x.error, p.y.error) for curve in trade.curves for p in curve.points} == {(0.5, 0.5)}
     assert trade.corner == (100.0, 92.0)
     assert (trade.y.given, trade.x.given) == (4, 3)
 
@@ -71,13 +82,29 @@ def test_another_method_of_guidance_is_a_curve_of_its_own_that_begins_where_noth
         pair(92.9, 98.7, guidance=3.0, guidance_method="cfg"),
     ]
     trade = compute_trade_off(read_scores(write(tmp_path / "b.jsonl", *lines)), BOTH)
-    found = {curve.label: [(p.weight, p.x, p.y) for p in curve.points] for curve in trade.curves}
-    assert found == {
-        "q_agg, guided": [(0.0, 98.9, 86.0), (3.0, 98.0, 93.0)],
-        "q_agg, guided, cfg": [(0.0, 98.9, 86.0), (3.0, 98.7, 92.9)],
+    assert places(trade) == {
+        "q_agg, guided": [("q_agg", 98.9, 86.0), ("w = 3", 98.0, 93.0)],
+        "q_agg, guided, cfg": [("q_agg", 98.9, 86.0), ("cfg 3", 98.7, 92.9)],
     }
     words = [text.get_text() for text in draw_trade(trade, []).axes[0].texts]
     assert set(words) == {"q_agg", "w = 3", "cfg 3"}
+
+
+def test_what_is_drawn_otherwise_has_a_line_and_a_name_of_its_own(tmp_path: Path) -> None:
+    """With and without completion, and sharpened: no line joins what differs in more than a weight."""
+    lines = [
+        pair(86.0, 98.0), pair(70.0, 90.0, as_given=True), pair(80.0, 95.0, sharpened=True),
+        pair(75.0, 85.0, as_given=True, guidance=3.0),
+    ]  # fmt: skip
+    path = write(tmp_path / "m.jsonl", *lines[:2])
+    figure = draw_trade(compute_trade_off(read_scores(path), BOTH), [])
+    assert {"q_agg", "q_agg, not completed"} <= {*_legend(figure)}
+    assert [len(container[0].get_xdata()) for container in figure.axes[0].containers] == [1, 1]
+    assert places(compute_trade_off(read_scores(write(path, *lines)), BOTH)) == {
+        "q_agg": [("", 98.0, 86.0)],
+        "q_agg, sharpened": [("", 95.0, 80.0)],
+        "q_agg, not completed, guided": [("q_agg, not completed", 90.0, 70.0), ("w = 3", 85.0, 75.0)],
+    }
 
 
 def _legend(figure: Figure) -> list[str]:
@@ -93,7 +120,7 @@ def test_several_models_are_one_point_with_their_spread(tmp_path: Path) -> None:
     )
     (curve,) = compute_trade_off(read_scores(path), BOTH).curves
     (point,) = curve.points
-    assert (point.models, point.y, point.y_error, point.x_error) == (2, 92.0, pytest.approx(8**0.5), 0.0)
+    assert (point.models, point.y.value, point.y.error, point.x.error) == (2, 92.0, pytest.approx(8**0.5), 0.0)
     picture, _ = draw_plot("trade-off", [path])
     assert "Means over 2 models, crosses their standard deviations" in picture.caption
 
@@ -105,7 +132,7 @@ def test_the_most_given_by_the_exact_protocol(tmp_path: Path) -> None:
         [line("correctness", 10.0, given=2), line("coverage", 20.0, given=1), line("coverage", 30.0, protocol="paper")],
     )
     (curve,) = compute_trade_off(read_scores(path), BOTH).curves
-    assert [(point.x, point.y) for point in curve.points] == [(98.9, 86.0)]
+    assert [(point.x.value, point.y.value) for point in curve.points] == [(98.9, 86.0)]
 
 
 def test_precision_and_recall_end_in_the_corner_of_real_halves(tmp_path: Path) -> None:
@@ -116,7 +143,7 @@ def test_precision_and_recall_end_in_the_corner_of_real_halves(tmp_path: Path) -
     ]
     trade = compute_trade_off(read_scores(write(tmp_path / "s.jsonl", scores)), choose_axes(["precision"]))
     assert trade.corner == (78.0, 80.0)
-    assert [(point.x, point.y) for point in trade.curves[0].points] == [(50.0, 60.0)]
+    assert [(point.x.value, point.y.value) for point in trade.curves[0].points] == [(50.0, 60.0)]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +243,7 @@ def test_of_several_judges_of_the_same_pictures_the_first_is_shown(tmp_path: Pat
     both = [*pair(86.0, 98.9, **first), *pair(80.0, 90.0, **second)]
     path = write(tmp_path / "both.jsonl", both)
     (curve,) = compute_trade_off(read_scores(path), BOTH).curves
-    assert [(point.x, point.y) for point in curve.points] == [(98.9, 86.0)]
+    assert [(point.x.value, point.y.value) for point in curve.points] == [(98.9, 86.0)]
     assert _name_classifiers(read_scores(path)) == " Of several judges of the same pictures the first is shown: small."
     assert _name_classifiers(read_scores(write(tmp_path / "one.jsonl", pair(86.0, 98.9, **first)))) == ""
     alone = pair(70.0, 80.0, "true", text_weight=1.0, ids={"judge": "attentive", "aggregate": "t1"})
@@ -237,13 +264,12 @@ def test_each_family_has_a_curve_for_each_method_of_guidance(tmp_path: Path) -> 
     ]
     path = write(tmp_path / "f.jsonl", *lines)
     trade = compute_trade_off(read_scores(path), BOTH)
-    found = {curve.label: [point.weight for point in curve.points] for curve in trade.curves}
-    assert found == {
-        "q_agg, realnvp, guided, cfg": [0.0, 3.0],
-        "q_agg, rectified-flow, guided": [0.0, 3.0],
-        "q_agg, rectified-flow, guided, cfg": [0.0, 0.25, 0.5],
+    assert {name: [label for label, *_ in points] for name, points in places(trade).items()} == {
+        "q_agg, realnvp, guided, cfg": ["q_agg, realnvp", "cfg 3"],
+        "q_agg, rectified-flow, guided": ["q_agg, rectified-flow", "w = 3"],
+        "q_agg, rectified-flow, guided, cfg": ["q_agg, rectified-flow", "", "cfg 0.5"],
     }
-    assert sorted(point.y for point in trade.best) == [86.7, 88.5, 93.8, 94.1, 94.9]
+    assert sorted(point.y.value for point in trade.best) == [86.7, 88.5, 93.8, 94.1, 94.9]
     picture, _ = draw_plot("trade-off", [path])
     assert isinstance(picture.drawn, Figure)
     (axes,) = picture.drawn.axes
@@ -257,4 +283,4 @@ def test_one_family_alone_is_not_named(tmp_path: Path) -> None:
     (curve,) = compute_trade_off(
         read_scores(write(tmp_path / "o.jsonl", pair(86.7, 79.4, family="realnvp"))), BOTH
     ).curves
-    assert curve.label == "q_agg"
+    assert curve.name == "q_agg"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmgen.artifacts import Dataset
+from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Queries
@@ -15,7 +15,8 @@ from mmgen.evaluation.retrieved import RetrievedPictures, fit_of_attributes, fit
 from mmgen.metrics._base import evaluate
 from mmgen.posteriors import Guidance
 from mmgen.results.naming import PosteriorName
-from tests.metrics.toy import Judge, loaded_painter, write_dataset
+from mmgen.results.summary import summarise
+from tests.metrics.toy import INFO, Judge, loaded_painter, write_dataset
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +112,28 @@ def test_densities_guidance_and_other_data_are_refused(dataset: Dataset) -> None
     guided.guidance = Guidance(3.0)
     with pytest.raises(UsageError, match="which guidance cannot change, got guidance 3; measure retrieval without"):
         Evaluation(guided, dataset, Judge(), ("retrieval",), EvaluationSettings())
+
+
+def test_copies_are_told_of_words_that_training_pictures_have_and_of_gaps(tmp_path: Path) -> None:
+    """Of each combination there is one picture, which a model that draws the very picture copies; gaps it cannot."""
+    codes = np.stack([np.arange(25) // 5, np.arange(25) % 5], 1).astype(np.uint8)
+    names = {name: [str(value) for value in range(5)] for name in INFO.names}
+    with DatasetWriter(tmp_path / "d.h5", size=25, settings={"recipe": "toy"}, seed=0, command="mmgen") as writer:
+        writer.add_image("image", shape=(1, 1, 2), layout="bytes")
+        writer.add_attributes("attributes", names)
+        writer.write(0, {"image": (60 * codes)[:, None, None], "attributes": codes})
+        order = np.random.default_rng(0).permutation(25)
+        writer.add_splits("iid", train=np.sort(order[:15]), val=np.sort(order[15:17]), test=np.sort(order[17:]))
+    with Dataset.open(tmp_path / "d.h5") as data:
+        loaded = loaded_with(data)
+        loaded.attributes = data.attributes["attributes"]
+        evaluation = Evaluation(loaded, data, None, ("own",), EvaluationSettings(draws=4, dropped=(0, 1)))
+        scores = evaluate(evaluation, ["copies"]).run()
+    found = {(score.given, score.quantity): score for score in scores}
+    assert [*found] == [(2, "copies of gaps"), (2, "copies of training words"), (1, "copies")]
+    gaps, trained, few = found.values()
+    assert gaps.value < 50 and trained.value == 100
+    assert [score.details["in_training"] for score in (gaps, trained, few)] == [0, 100, 100]
+    assert trained.details["ceiling"] == gaps.details["ceiling"], "the same held-out pictures stand beside both"
+    headings, rows = summarise(scores)
+    assert headings == ["copies"] and rows["q(z|y)"][0] is not None and rows["q(z|y)"][0].value == 100

@@ -84,14 +84,13 @@ def test_models_that_began_with_other_seeds_of_the_same_are_seeds_of_the_same(tm
 
 def test_means_and_deviations_by_hand() -> None:
     """80, 82, 87: mean 83, squares 9 + 1 + 16 = 26 over n - 1 = 2."""
-    (row,) = compare_scores(of("telbo", 80.0, 82.0, 87.0)).tables[0].rows
-    (cell,) = row.cells
-    assert cell is not None
-    assert (row.name, row.posterior, row.n) == ("telbo", "q(z|y)", 3)
+    (row,) = compare_scores(of("telbo", 80.0, 82.0, 87.0)).tables[0].records
+    cell = row.group
+    assert (row.name, row.method, cell.n) == ("telbo", "q(z|y)", 3)
     assert (cell.mean, cell.n) == (83.0, 3)
     assert cell.sd == pytest.approx(math.sqrt(13))
     assert cell.stderr == pytest.approx(math.sqrt(13 / 3))
-    assert row.best == (False,), "alone it is the best of nothing"
+    assert not row.best, "alone it is the best of nothing"
 
 
 def test_differences_are_paired_over_seeds_as_scipy_has_it() -> None:
@@ -129,7 +128,7 @@ def test_what_was_not_finite_is_not_paired() -> None:
 def test_two_seeds_need_the_quantile_of_two() -> None:
     """Differences 1 and 3: 2 ± 1, twice the error, but t of one degree of freedom is 12.7."""
     (table,) = compare_scores([*of("a", 70.0, 80.0), *of("b", 71.0, 83.0)]).tables
-    assert [row.best for row in table.rows] == [(True,), (True,)]
+    assert [row.best for row in table.records] == [True, True]
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
@@ -140,10 +139,10 @@ def test_equal_differences_have_no_interval_and_beat_nothing(values: tuple[float
     (table,) = compare_scores(
         [(name, [replace(one, better=better) for one in part]) for name, part in files], "a"
     ).tables
-    found = table.rows[1].differences[0]
+    found = table.records[1].difference
     assert found is not None and found.value == pytest.approx(1.0)
     assert (found.stderr, found.low, found.high) == (0.0, None, None)
-    assert [row.best for row in table.rows] == [(True,), (True,)]
+    assert [row.best for row in table.records] == [True, True]
 
 
 @pytest.mark.parametrize("stderr", [0.0, math.nan])
@@ -166,7 +165,7 @@ def test_the_work_grows_with_the_number_of_rows(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(groups, "contrast", lambda *pair: count.append(1) or contrast(*pair))
         files = [(f"m{n}", [score(f"m{n}", 0, n * step)]) for n in range(number)]
         (table,) = compare_scores(files).tables
-        assert [row.best for row in table.rows] == [(not step or n == number - 1,) for n in range(number)]
+        assert [row.best for row in table.records] == [not step or n == number - 1 for n in range(number)]
         return len(count)
 
     for step in (0.0, 3.0):
@@ -179,8 +178,8 @@ def test_numbers_of_parameters_are_exact() -> None:
         for name, part in [*of("a", 100.0, 100.0), *of("b", 90.0, 90.0)]
     ]
     (table,) = compare_scores(files, "a").tables
-    assert [row.best for row in table.rows] == [(False,), (True,)]
-    assert table.rows[1].differences[0] is not None and table.rows[1].differences[0].stderr is None
+    assert [row.best for row in table.records] == [False, True]
+    assert table.records[1].difference is not None and table.records[1].difference.stderr is None
 
 
 def test_groups_without_a_seed_in_common_are_compared_as_welch_does() -> None:
@@ -235,7 +234,7 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     ]
     compared = compare_scores([("a", [plain, *others])])
     assert len(compared.tables) == 8
-    assert all(len(table.rows) == len(table.columns) == 1 for table in compared.tables)
+    assert all(len(table.records) == len(table.columns) == 1 for table in compared.tables)
     (note,) = [note for note in compared.notes if note.startswith("correctness is in 7 tables")]
     for said in (f"dataset ({'d' * 12}, {'e' * 12})", "split (iid, compositional)", "protocol (exact, paper)"):
         assert said in note
@@ -243,15 +242,29 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     columns = [replace(plain, given=3), guided, replace(guided, guidance_method="cfg")]
     columns.append(replace(plain, details={"share": 0.01}))
     (table,) = compare_scores([("a", [plain, *columns])]).tables
-    headings = [column.heading for column in table.columns]
+    headings = [*table.columns.values()]
     assert headings == [
         "4 given",
         "4 given, 1 % paired",
         "3 given",
     ]
     rows = ["q(z|y)", "q(z|y) guided (w = 3)", "q(z|y) guided (cfg 3)"]
-    assert [row.posterior for row in table.rows] == rows
-    assert [(row.guidance, row.guidance_method) for row in table.rows] == [(0, ""), (3, ""), (3, "cfg")]
+    assert [*dict.fromkeys(row.method for row in table.records)] == rows
+
+
+def test_a_heading_names_its_quantity_where_a_table_has_two() -> None:
+    """In every output, also that of the metric's own name; alone it stands above the table."""
+    one = score("a", 0, 80.0, metric="coherence", quantity="coherence")
+    others = [("agreement", 1), ("coverage", 1), ("coherence", 1)]
+    scores = [replace(one, given=2), *(replace(one, quantity=name, given=given) for name, given in others)]
+    compared = compare_scores([("a", scores)])
+    (table,) = compared.printable_tables()
+    headings = table.columns[2:-1]
+    assert headings == [f"{name}, {given} given" for name, given in [("coherence", 2), *others]]
+    for text in (compared.markdown(), compared.latex(), compared.html()):
+        assert all(heading in text for heading in headings)
+    (alone,) = compare_scores([("a", [one, replace(one, given=1)])]).printable_tables()
+    assert alone.columns[2:-1] == ["4 given", "1 given"]
 
 
 def test_data_that_are_not_the_published_ones_say_so_above_their_scores() -> None:
@@ -293,22 +306,22 @@ def test_only_what_is_not_beaten_is_marked() -> None:
     """Paired: b is above a by 1.0 ± 0.2 at every seed, though seeds differ by ten."""
     files = [*of("a", 70.0, 80.0, 60.0), *of("b", 71.0, 81.2, 60.8), *of("c", 69.0, 83.0, 61.0)]
     (table,) = compare_scores(files, "a").tables
-    assert {row.name: row.best for row in table.rows} == {"a": (False,), "b": (True,), "c": (True,)}
+    assert {row.name: row.best for row in table.records} == {"a": False, "b": True, "c": True}
     lower = [(file, [replace(score, better="lower") for score in scores]) for file, scores in files]
     (table,) = compare_scores(lower).tables
-    assert {row.name: row.best[0] for row in table.rows} == {"a": True, "b": False, "c": True}
+    assert {row.name: row.best for row in table.records} == {"a": True, "b": False, "c": True}
 
 
 def test_rows_are_compared_with_the_same_posterior_of_the_base() -> None:
     files = [*of("a", 70.0, 80.0), *of("b", 71.0, 81.0)]
     files += [(file, [replace(one, posterior="prior", value=one.value / 2) for one in part]) for file, part in files]
     (table,) = compare_scores(files, "a").tables
-    found = {(row.name, row.posterior): row.differences[0] for row in table.rows}
+    found = {row.row: row.difference for row in table.records}
     assert {who: one and one.value for who, one in found.items()} == {
         ("a", "q(z|y)"): None, ("b", "q(z|y)"): 1.0, ("a", "p(z)"): None, ("b", "p(z)"): 0.5
     }  # fmt: skip
     (table,) = compare_scores(files, "a, p(z)").tables
-    assert [row.differences[0] and row.differences[0].value for row in table.rows] == [37.5, 38.5, None, 0.5]
+    assert [row.difference and row.difference.value for row in table.records] == [37.5, 38.5, None, 0.5]
     with pytest.raises(ValueError, match="unknown row 'A b'"):
         compare_scores(files, "A b")
 
@@ -316,23 +329,22 @@ def test_rows_are_compared_with_the_same_posterior_of_the_base() -> None:
 def test_scores_without_a_run_stand_under_their_files_names() -> None:
     files = [(file, [replace(one, run={}) for one in part]) for file, part in of("a", 70.0, 80.0)]
     compared = compare_scores(files)
-    assert [row.name for row in compared.tables[0].rows] == ["a-seed0", "a-seed1"]
+    assert [row.name for row in compared.tables[0].records] == ["a-seed0", "a-seed1"]
     assert "a-seed0, a-seed1: these scores do not name their run" in compared.notes[0]
 
 
 def test_what_was_measured_twice_counts_once() -> None:
     one = score("a", 0, 70.0)
     compared = compare_scores([("x", [one]), ("y", [replace(one, value=71.0)])])
-    (cell,) = compared.tables[0].rows[0].cells
-    assert cell is not None and (cell.mean, cell.n) == (71.0, 1)
+    cell = compared.tables[0].records[0].group
+    assert (cell.mean, cell.n) == (71.0, 1)
     assert "a-seed0 with seed 0 was measured more than once" in compared.notes[0]
 
 
 def test_what_is_not_finite_beats_nothing() -> None:
     (table,) = compare_scores([*of("a", 70.0, math.nan), *of("b", 71.0, 72.0)], "b").tables
-    a, b = table.rows
-    assert a.best == (False,) and b.best == (True,)
-    assert a.cells[0] is not None and math.isnan(a.cells[0].mean)
+    a, b = table.records
+    assert not a.best and b.best and math.isnan(a.group.mean)
 
 
 @pytest.mark.parametrize("against", ["q_true", "q_true(w = 300)"])
@@ -346,11 +358,7 @@ def test_against_the_posterior_that_tables_print(against: str) -> None:
         for place, (kind, more) in enumerate(kinds.items())
     ]
     (table,) = compare_scores(found, against).tables
-    differences = {
-        (row.name, row.posterior): found.value if found is not None else None
-        for row in table.rows
-        for found in row.differences
-    }
+    differences = {row.row: row.difference.value if row.difference is not None else None for row in table.records}
     told = {"q(z|y)": -10.0, "q_true(w = 300)": None, "q_agg": 10.0}
     assert differences == {(run, posterior): value for run in ("a", "b") for posterior, value in told.items()}
 

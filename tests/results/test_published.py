@@ -13,7 +13,7 @@ from mmgen.core.parsing import parse_toml
 from mmgen.experiments._page import comparison_tables
 from mmgen.experiments._plan import read_plan
 from mmgen.experiments._tables import Table, TableComparison
-from mmgen.figures.report.scores import _published_rows, make_score_tables
+from mmgen.figures.report.scores import _published_cells, make_score_tables
 from mmgen.results.comparison import Column as ScoreColumn
 from mmgen.results.conditions import Conditions
 from mmgen.results.published import published_papers, published_table, published_tables
@@ -95,8 +95,8 @@ def test_every_published_table_can_be_drawn_in_a_report() -> None:
         for row in table.row:
             conditions = Conditions(row.get("metric", ""), row["unit"], row.get("protocol", ""), "", "")
             column = ScoreColumn(row.get("given"), row.get("quantity", ""), None)
-            drawn = _published_rows(table, conditions, [column])
-            shown = [str(cell) for line in drawn for cell in line.cells if cell]
+            drawn = _published_cells(table, conditions, [column])
+            shown = [str(number) for *_, number in drawn]
             assert len(shown) >= sum(value != "" for value in row["values"]) or "metric" not in row
 
 

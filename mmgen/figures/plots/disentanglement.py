@@ -5,18 +5,17 @@ References:
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure, style_axes
 from mmgen.figures.plots._base import PlotOptions, accepts
+from mmgen.figures.plots._lines import CONDITIONS, Line, Point, check_comparable, draw_legend, draw_lines, new_axes
 from mmgen.figures.session import Session
-from mmgen.results.groups import RunGroup, group_runs
+from mmgen.results.groups import group_runs
 from mmgen.results.score import Score
 
 __all__ = ["disentanglement"]
@@ -29,62 +28,27 @@ _LETTERS = {"beta", "gamma", "alpha", "capacity"}
 """Weights that label points if no setting of an objective differs."""
 
 
-@dataclass(frozen=True)
-class Axis:
-    """Axis of a figure: the metric and quantity that it shows, with their unit."""
-
-    metric: str
-    quantity: str
-    unit: str
-    better: str
-
-    @property
-    def label(self) -> str:
-        """Label of the axis: quantity, unit, and whether lower or higher is better."""
-        name = self.quantity if self.metric == "negative-elbo" else f"{self.metric}: {self.quantity}"
-        return f"{name}, {self.unit}" + ("" if self.better == "neither" else f" ({self.better} is better)")
-
-
-@dataclass(frozen=True)
-class Point:
-    """Point of a figure: the mean scores on both axes of training runs that differ only in their seed.
+class Families(NamedTuple):
+    """All families of points in one figure, with the labels of its axes.
 
     Attributes:
-        label: The settings that distinguish it from other points of its family: "beta = 4".
-        key: Sort key from the values of these settings.
-        x: Scores on the horizontal axis.
-        y: Scores of the same models on the vertical axis.
-    """
-
-    label: str
-    key: tuple[Any, ...]
-    x: RunGroup
-    y: RunGroup
-
-
-@dataclass(frozen=True)
-class Family:
-    """Points of the models of one objective, ordered by the weights of the objective."""
-
-    title: str
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class Families:
-    """All families of points in one figure, with its axes.
-
-    Attributes:
-        x: The horizontal axis.
-        y: The vertical axis.
-        families: Families, each drawn as a line.
+        x_label: Label of the horizontal axis.
+        y_label: Label of the vertical axis.
+        families: The models of each objective as a line, ordered by the weights of the objective; a point is the mean
+            over training runs that differ only in their seed.
         unpaired: Number of models left out since they lack one of the two scores.
     """
 
-    x: Axis
-    y: Axis
-    families: tuple[Family, ...]
+    x_label: str
+    y_label: str
+    families: tuple[Line, ...]
     unpaired: int
+
+
+def _axis_label(score: Score) -> str:
+    """Label the axis of a score: quantity, unit, and whether lower or higher is better."""
+    name = score.quantity if score.metric == "negative-elbo" else f"{score.metric}: {score.quantity}"
+    return f"{name}, {score.unit}" + ("" if score.better == "neither" else f" ({score.better} is better)")
 
 
 def group_into_families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
@@ -107,8 +71,9 @@ def group_into_families(scores: Sequence[Score], x: tuple[str, str], y: str) -> 
             f"disentanglement shows {y} over {x[1]} of the same models, got scores of {there}; measure both with "
             f"mmgen eval {options} -o"
         )
-    _check_comparable([across[model] for model in both])
-    _check_comparable([up[model] for model in both], encodings=True)
+    check_comparable("disentanglement", [[across[model]] for model in both], _MEASURED)
+    measured = {**_MEASURED, "number of examples": lambda score: score.n}
+    check_comparable("disentanglement", [[up[model]] for model in both], measured)
     by_family: dict[str, list[str]] = {}
     for model in both:
         objective = _objective_settings(across[model])
@@ -125,21 +90,16 @@ def group_into_families(scores: Sequence[Score], x: tuple[str, str], y: str) -> 
             runs.setdefault((tuple(one.get(key) for key in differing), run), []).append(model)
         points = [
             Point(
+                group_runs([across[model] for model in same]).number,
+                group_runs([up[model] for model in same]).number,
                 ", ".join(_format_setting(setting, value) for setting, value in zip(differing, key, strict=True)),
-                tuple(map(_sort_key, key)),
-                group_runs([across[model] for model in same]),
-                group_runs([up[model] for model in same]),
+                len(same),
             )
             for (key, _), same in sorted(runs.items(), key=lambda one: (tuple(map(_sort_key, one[0][0])), one[0][1]))
         ]
-        found.append(Family(name, tuple(points)))
-    first, second = across[both[0]], up[both[0]]
-    return Families(
-        Axis(first.metric, first.quantity, first.unit, first.better),
-        Axis(second.metric, second.quantity, second.unit, second.better),
-        tuple(found),
-        len((across.keys() | up.keys()) - set(both)),
-    )
+        found.append(Line(name, tuple(points)))
+    unpaired = len((across.keys() | up.keys()) - set(both))
+    return Families(_axis_label(across[both[0]]), _axis_label(up[both[0]]), tuple(found), unpaired)
 
 
 def _scores_by_model(scores: Sequence[Score], metric: str, quantity: str = "") -> dict[str, Score]:
@@ -192,28 +152,11 @@ def _distinct_keys(settings: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for one in settings for key in one))
 
 
-def _check_comparable(scores: Sequence[Score], encodings: bool = False) -> None:
-    """Raise an error if scores were measured on different data or in different ways."""
-    conditions: dict[str, Callable[[Score], Any]] = {
-        "dataset": lambda score: score.ids.get("dataset"),
-        "split": lambda score: score.conditions.get("split"),
-        "part": lambda score: score.conditions.get("part"),
-        "factors": lambda score: score.conditions.get("factors"),
-        "protocol": lambda score: score.protocol,
-    }
-    if encodings:
-        conditions["number of examples"] = lambda score: score.n
-    for name, of in conditions.items():
-        values = list(dict.fromkeys(str(of(score) or "") for score in scores))
-        if len(values) > 1:
-            shown = " and ".join(f"'{value[:40]}'" for value in values[:2])
-            raise UsageError(
-                f"disentanglement compares models measured in the same way, got {scores[0].metric} of {name} {shown}; "
-                "give scores of one of them"
-            )
-
-
-_MARKERS = "osD^vP"
+_MEASURED = {
+    **CONDITIONS,
+    "factors": lambda score: score.conditions.get("factors"),
+    "protocol": lambda score: score.protocol,
+}
 _ACROSS = ("negative-elbo", "reconstruction error")
 _UPWARD = "factor-score"
 
@@ -236,7 +179,7 @@ def disentanglement(sessions: Sequence[Session], options: PlotOptions) -> Pictur
 
 def _format_caption(families: Families) -> str:
     points = [point for family in families.families for point in family.points]
-    counts = sorted({group.n for point in points for group in (point.x, point.y)})
+    counts = sorted({point.models for point in points})
     said = []
     if counts == [1]:
         said.append("Bars are standard errors, over pictures and over repeats of the measure.")
@@ -252,36 +195,9 @@ def _format_caption(families: Families) -> str:
     return " ".join(said)
 
 
-def _error_bar(group: RunGroup) -> float:
-    """Return half the length of an error bar: the standard deviation over seeds, or a single score's standard error."""
-    return group.stderr or 0.0 if group.sd is None else group.sd
-
-
 def draw_families(families: Families) -> Figure:
     """Draw each family as a line with markers and error bars, and label each point with its weights."""
-    figure = new_figure(7.2, 5.0)
-    axes = style_axes(figure.add_subplot(), "", families.x.label, families.y.label)
-    axes.tick_params(labelsize=9)
-    axes.grid(color=FAINT, linewidth=1)
-    axes.set_axisbelow(True)
-    colours = category_colours(len(families.families))
-    for number, (family, colour) in enumerate(zip(families.families, colours, strict=True)):
-        axes.errorbar(
-            [point.x.mean for point in family.points],
-            [point.y.mean for point in family.points],
-            xerr=[_error_bar(point.x) for point in family.points],
-            yerr=[_error_bar(point.y) for point in family.points],
-            color=colour,
-            marker=_MARKERS[number % len(_MARKERS)],
-            markersize=6,
-            linewidth=1.6,
-            elinewidth=1,
-            label=family.title,
-        )
-    axes.margins(0.12)
-    for family, colour in zip(families.families, colours, strict=True):
-        for point in family.points:
-            place = (point.x.mean, point.y.mean)
-            axes.annotate(point.label, place, xytext=(5, 5), textcoords="offset points", color=colour, fontsize=9)
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    figure, axes = new_axes(families.x_label, families.y_label)
+    draw_lines(axes, families.families)
+    draw_legend(axes)
     return figure

@@ -6,7 +6,6 @@ References:
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from matplotlib.figure import Figure
@@ -14,10 +13,11 @@ from matplotlib.ticker import NullFormatter
 
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import FAINT, INK, SMALL, category_colours, new_figure, style_axes
 from mmgen.figures.plots._base import PlotOptions, accepts
+from mmgen.figures.plots._lines import Line, Point, draw_legend, draw_lines, new_axes
 from mmgen.figures.session import Session
 from mmgen.results.groups import group_runs
+from mmgen.results.number import Number
 from mmgen.results.score import Score
 
 __all__ = ["weak_supervision"]
@@ -31,42 +31,9 @@ _NAMES = {
     "rbm": "RBM + logistic regression",
     "logistic": "logistic regression on pixels",
 }
-_MARKERS = "osD^vP*XphH"
 
 
-@dataclass(frozen=True)
-class Point:
-    """Label accuracy of a method that was trained with a certain number of pairs (image and labels).
-
-    Attributes:
-        pairs: Number of paired examples.
-        value: Accuracy in percent, mean over seeds.
-        stderr: Its standard error.
-        n: Number of test images.
-        by_seed: Accuracy of each seed; empty for a single seed.
-    """
-
-    pairs: int
-    value: float
-    stderr: float
-    n: int
-    by_seed: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Label accuracies of one method over the number of pairs in training."""
-
-    method: str
-    points: tuple[Point, ...]
-
-    @property
-    def label(self) -> str:
-        """Name of the method for the legend."""
-        return _NAMES.get(self.method, self.method)
-
-
-def make_curves(scores: Sequence[Score]) -> list[Curve]:
+def make_curves(scores: Sequence[Score]) -> list[Line]:
     """Make a curve of label accuracies for each method, joint models first; a point is the mean over seeds.
 
     Labels of models are predicted at the mean of q(z|x). The last of several scores of the same method, number of pairs
@@ -85,9 +52,10 @@ def make_curves(scores: Sequence[Score]) -> list[Curve]:
     methods = {method for method, _ in found}
     order = [name for name in _NAMES if name in methods] + sorted(methods - _NAMES.keys())
     return [
-        Curve(
-            method,
+        Line(
+            _NAMES.get(method, method),
             tuple(_mean_point(*key, list(runs.values())) for key, runs in sorted(found.items()) if key[0] == method),
+            method == "mvae",
         )
         for method in order
     ]
@@ -131,44 +99,22 @@ def _mean_point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
         )
     group = group_runs(runs)
     of_images = math.sqrt(fmean((score.stderr or 0.0) ** 2 for score in runs))
-    if group.n == 1:
-        return Point(pairs, group.mean, of_images, runs[0].n)
-    each = tuple(score.value for score in runs)
-    return Point(pairs, group.mean, math.hypot(of_images, group.stderr or 0.0), runs[0].n, each)
+    each = tuple(score.value for score in runs) if group.n > 1 else ()
+    error = math.hypot(of_images, group.stderr or 0.0) if each else of_images
+    return Point(Number(pairs), Number(group.mean, error), models=group.n, by_seed=each)
 
 
-def draw_curves(curves: Sequence[Curve]) -> Figure:
+def draw_curves(curves: Sequence[Line]) -> Figure:
     """Draw label accuracy over the number of pairs with standard errors."""
-    figure = new_figure(7.6, 4.4)
-    axes = style_axes(figure.add_subplot(), "", "number of paired examples", "labels read off test images, % right")
+    figure, axes = new_axes("number of paired examples", "labels read off test images, % right", 7.6, 4.4)
     axes.set_xscale("log")
-    pairs = sorted({point.pairs for curve in curves for point in curve.points})
-    colours = category_colours(len(curves))
-    for number, (curve, colour) in enumerate(zip(curves, colours, strict=True)):
-        main = curve.method == "mvae"
-        axes.errorbar(
-            [point.pairs for point in curve.points],
-            [point.value for point in curve.points],
-            yerr=[point.stderr for point in curve.points],
-            color=colour,
-            marker=_MARKERS[number % len(_MARKERS)],
-            markersize=7 if main else 4.5,
-            linewidth=2.6 if main else 1.3,
-            capsize=2,
-            zorder=10 if main else 5 - 0.1 * number,
-            label=curve.label,
-        )
-        for point in curve.points:
-            axes.scatter(
-                [point.pairs] * len(point.by_seed), point.by_seed,
-                s=12, color=colour, edgecolors="white", linewidths=0.5, zorder=11,
-            )  # fmt: skip
+    draw_lines(axes, curves)
+    pairs = sorted({point.x.value for curve in curves for point in curve.points})
     axes.set_xticks(pairs, [f"{count:,}" for count in pairs])
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.tick_params(axis="x", which="minor", length=0)
-    axes.grid(axis="y", color=FAINT, linewidth=1)
-    axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize=SMALL, loc="lower right", labelcolor=INK)
+    axes.grid(visible=False, axis="x")
+    draw_legend(axes, loc="lower right")
     return figure
 
 
@@ -180,8 +126,8 @@ def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Pictu
         UsageError: No score has a number of pairs.
     """
     curves, over = make_curves(options.scores), count_repeated(options.scores)
-    counts = sorted({point.n for curve in curves for point in curve.points})
-    seeds = sorted({len(point.by_seed) or 1 for curve in curves for point in curve.points})
+    counts = sorted({score.n for runs in _group_by_point(options.scores).values() for score in runs.values()})
+    seeds = sorted({point.models for curve in curves for point in curve.points})
     images = f"{' or '.join(f'{count:,}' for count in counts)} test images"
     caption = (
         f"Each point is measured on {images}; bars are one binomial standard error."

@@ -131,7 +131,7 @@ def _draw_curves(scores: Sequence[Score]) -> list[Picture]:
         curves = make_curves(scores)
     except UsageError:
         return []
-    if len({point.pairs for curve in curves for point in curve.points}) < 2:
+    if len({point.x.value for curve in curves for point in curve.points}) < 2:
         return []
     return [plots.get("weak-supervision")([], PlotOptions(scores=tuple(scores)))]
 

@@ -1,7 +1,7 @@
 """Tables of scores on a report's page, with published numbers of the same data."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,12 +9,18 @@ from mmgen.figures.session import ReportFiles
 from mmgen.results.comparing import Entry, compare_entries
 from mmgen.results.comparison import Column, ComparedTable
 from mmgen.results.conditions import Conditions
+from mmgen.results.frame import pivot
 from mmgen.results.groups import MeasuredPosterior, RunGroup, differ, rank_posteriors
 from mmgen.results.naming import CONDITIONAL, RETRIEVAL
 from mmgen.results.number import Number
 from mmgen.results.published import PublishedTable, published_tables
 from mmgen.results.score import Score
 from mmgen.results.summary import DECODED, name_rows, summarise
+
+_MEASURED, _PAPER, _BOUND = "measured", "paper", "bound"
+_RowKey = tuple[str, str, str]
+"""Name of the file or method, name of the posterior or source, and which of these three kinds a row is."""
+_Cell = tuple[_RowKey, Column, Number]
 
 
 @dataclass(frozen=True)
@@ -107,40 +113,33 @@ def _entry(score: Score, names: Mapping[str, str], models: Mapping[str, str]) ->
 
 
 def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]) -> ScoreTable:
-    conditions, columns = table.conditions, list(table.columns)
-    groups = [
-        (row, column, cell) for row in table.rows for column, cell in zip(columns, row.cells, strict=True) if cell
-    ]
-    rows = [
-        Row(row.name, row.title, [_measured_cell(*cell) for cell in zip(row.cells, row.best, strict=True)])
-        for row in table.rows
-    ]
-    papers, footnotes = _published_numbers(conditions, columns, data)
-    seeds = sorted({group.n for *_, group in groups if group.n > 1})
+    conditions, records = table.conditions, table.records
+    papers, footnotes = _published_numbers(conditions, list(table.columns), data)
+    seeds = sorted({record.group.n for record in records if record.group.n > 1})
     if seeds:
         counts = " or ".join(map(str, seeds))
         footnotes.insert(0, f"Rows of {counts} seeds: mean ± standard deviation; of a single run ± its standard error.")
-    last = [group.runs[-1] for *_, group in groups]
-    pools = sorted({pool for score in last if isinstance(pool := score.details.get("pool"), int)})
+    cells: list[_Cell] = [
+        ((one.name, one.group.runs[-1].title, _MEASURED), one.column, _measured_cell(one.group, one.best))
+        for one in records
+    ]
+    pools = sorted({pool for one in records if isinstance(pool := one.group.runs[-1].details.get("pool"), int)})
     among = f"among {' or '.join(f'{pool:,}' for pool in pools)}" if pools else ""
-    held_out, real = "held-out pictures of the dataset", "held-out pictures in place of drawn ones"
-    bounds = _bound_row("judge on real pictures", held_out, last, columns, _judge_on_real_pictures)
-    bounds += _bound_row("real pictures", real, last, columns, _score_of_real_pictures)
-    bounds += _bound_row("chance", among, last, columns, _score_of_chance)
-    twins = Counter(row.title for row in table.rows)
-    titles = {id(row): f"{row.title} ({row.name})" if twins[row.title] > 1 else row.title for row in table.rows}
-    by_attribute = _attribute_table([(titles[id(row)], column.heading, group) for row, column, group in groups])
-    headings = [column.heading for column in columns]
+    for name, about, of in _BOUNDS:
+        numbers = [(one.column, number) for one in records if (number := of(one.group.runs[-1]))]
+        cells += [((about or among, name, _BOUND), column, number) for column, number in numbers]
+    columns, rows = pivot([*cells, *papers], table.columns)
+    by_kind = [[Row(*key[:2], found, kind == _PAPER) for key, found in rows.items() if key[2] == kind]
+               for kind in (_MEASURED, _PAPER, _BOUND)]  # fmt: skip
+    judge = conditions.format_value("judge", names) if conditions.judge else ""
     return ScoreTable(
-        conditions.metric, table.about, conditions.unit, table.better, headings, [*rows, *papers],
-        [*table.notes, *footnotes], _explain_conditions(conditions, headings), bounds, by_attribute,
-        conditions.format_value("judge", names) if conditions.judge else "",
+        conditions.metric, table.about, conditions.unit, table.better, [table.columns[one] for one in columns],
+        [*by_kind[0], *by_kind[1]], [*table.notes, *footnotes], _explain_conditions(conditions, columns), by_kind[2],
+        _attribute_table(table), judge,
     )  # fmt: skip
 
 
-def _measured_cell(group: RunGroup | None, best: bool) -> Number | None:
-    if group is None:
-        return None
+def _measured_cell(group: RunGroup, best: bool) -> Number:
     score = group.runs[-1]
     detail = [f"{group.samples:,} samples"] if group.samples else []
     if group.n > 1:
@@ -156,24 +155,19 @@ def _measured_cell(group: RunGroup | None, best: bool) -> Number | None:
     return replace(group.number, best=best, detail=", ".join(detail))
 
 
-def _published_rows(table: PublishedTable, conditions: Conditions, columns: Sequence[Column]) -> list[Row]:
-    """Return the rows of a published table that were measured under these conditions, with a number for each column."""
-    places = {}
-    for row in table.row:
-        if row.get("metric") == conditions.metric and row.get("protocol", conditions.protocol) == conditions.protocol:
-            same = (column for column in columns if _matches_column(row, column))
-            places.update({columns.index(column): row for column in same})
-    found = []
+def _published_cells(table: PublishedTable, conditions: Conditions, columns: Sequence[Column]) -> list[_Cell]:
+    """Return the numbers of a published table that were measured under these conditions."""
+    found: list[_Cell] = []
     for position, method in enumerate(table.columns):
-        cells: list[Number | None] = [None] * len(columns)
-        for place, row in places.items():
+        for row in table.row:
             value = row["values"][position]
             spread = row.get("spread", [""] * len(table.columns))[position]  # "" where none was published
-            if value != "":
-                error = None if spread == "" else spread
-                cells[place] = Number(value, error, places=2, detail="" if error is None else table.spread_means)
-        if any(cells):
-            found.append(Row(method, table.label, cells, published=True))
+            same = row.get("metric") == conditions.metric
+            same = same and row.get("protocol", conditions.protocol) == conditions.protocol and value != ""
+            detail = "" if spread == "" else table.spread_means
+            number = Number(value, None if spread == "" else spread, places=2, detail=detail) if same else None
+            key = method, table.label, _PAPER
+            found += [(key, one, number) for one in columns if number and _matches_column(row, one)]
     return found
 
 
@@ -185,52 +179,44 @@ def _matches_column(row: Mapping[str, Any], column: Column) -> bool:
 
 def _published_numbers(
     conditions: Conditions, columns: Sequence[Column], data: Mapping[str, Mapping[str, Any]]
-) -> tuple[list[Row], list[str]]:
-    """Return rows of published numbers of the same data, and their footnotes."""
+) -> tuple[list[_Cell], list[str]]:
+    """Return published numbers of the same data, and their footnotes."""
     settings = data.get(conditions.dataset, {})
     if not conditions.dataset and len(data) == 1:
         settings = next(iter(data.values()))
-    same, footnotes = [], []
+    same: list[_Cell] = []
+    footnotes = []
     for table in published_tables():
-        rows = _published_rows(table, conditions, columns)
+        cells = _published_cells(table, conditions, columns)
         recipe = settings.get("recipe")
-        if not rows or not table.recipe or table.recipe != recipe or table.differences(settings):
+        if not cells or not table.recipe or table.recipe != recipe or table.differences(settings):
             continue
         spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
         spread += f"; {table.remarks}" if table.remarks else ""
-        same += rows
+        same += cells
         footnotes.append(f"{table.label}: {table.dataset}{spread}.")
     return same, footnotes
 
 
-def _attribute_table(groups: Sequence[tuple[str, str, RunGroup]]) -> AttributeTable | None:
+def _attribute_table(table: ComparedTable) -> AttributeTable | None:
     """Make the table of scores by attribute, with the classifier's accuracy at the bottom; None without such scores."""
-    counted = [(posterior, column, group) for posterior, column, group in groups if group.by_attribute]
-    attributes = list(dict.fromkeys(name for *_, group in counted for name in group.by_attribute))
-    if not attributes:
+    counted = [record for record in table.records if record.group.by_attribute]
+    if not counted:
         return None
-
-    def cells(values: Mapping[str, float]) -> list[str]:
-        return [f"{values[name]:.1f}" if name in values else "–" for name in attributes]
-
-    rows = [(posterior or "–", column, cells(group.by_attribute)) for posterior, column, group in counted]
-    accuracies = (
-        score.judge_accuracy for *_, group in counted for score in group.runs if "ceiling" not in score.details
-    )
-    judges = {tuple(sorted(accuracy.items())) for accuracy in accuracies if accuracy}
-    rows += [("judge on real pictures", "", cells(dict(accuracy))) for accuracy in sorted(judges)]
-    return AttributeTable(attributes, rows)
-
-
-def _bound_row(
-    name: str, label: str, scores: Sequence[Score], columns: Sequence[Column], of: Callable[[Score], Number | None]
-) -> list[Row]:
-    """Make the row of what bounds the scores, such as those of real pictures; [] where none says it."""
-    cells: list[Number | None] = [None] * len(columns)
-    for score in scores:
-        if (number := of(score)) is not None:
-            cells[columns.index(Column.from_score(score))] = number
-    return [Row(label, name, cells)] if any(cells) else []
+    titles = {record.row: record.group.runs[-1].title for record in table.records}
+    twins = Counter(titles.values())
+    names = {row: f"{title} ({row[0]})" if twins[title] > 1 else title or "–" for row, title in titles.items()}
+    cells = [
+        ((names[record.row], table.columns[record.column]), name, value)
+        for record in counted
+        for name, value in record.group.by_attribute.items()
+    ]
+    known = (one.judge_accuracy for record in counted for one in record.group.runs if "ceiling" not in one.details)
+    accuracy, measured = next(filter(None, known), {}), {name for _, name, _ in cells}
+    cells += [(("judge on real pictures", ""), name, value) for name, value in accuracy.items() if name in measured]
+    attributes, rows = pivot(cells)
+    shown = [["–" if value is None else f"{value:.1f}" for value in values] for values in rows.values()]
+    return AttributeTable(attributes, [(*key, values) for key, values in zip(rows, shown, strict=True)])
 
 
 def _judge_on_real_pictures(score: Score) -> Number | None:
@@ -248,15 +234,24 @@ def _score_of_chance(score: Score) -> Number | None:
     return Number(value) if isinstance(value, int | float) else None
 
 
-def _explain_conditions(conditions: Conditions, headings: Sequence[str]) -> str:
+def _explain_conditions(conditions: Conditions, columns: Sequence[Column]) -> str:
     """Explain the protocol and the columns of a table of scores in sentences."""
     from mmgen import metrics
 
     known = conditions.metric in metrics.names()
     meaning = metrics.get(conditions.metric).protocols.get(conditions.protocol, "") if known else ""
-    if any(heading.endswith(" given") and heading != "0 given" for heading in headings):
-        meaning += " “2 given”: two attributes are asked for, all others are left open."
+    if given := [column.given for column in columns if column.given]:
+        words = f"{given[0]} attribute{' is' if given[0] == 1 else 's are'} asked for"
+        meaning += f" “{given[0]} given”: {words}, all others are left open."
     return meaning.strip()
+
+
+_BOUNDS = (
+    ("judge on real pictures", "held-out pictures of the dataset", _judge_on_real_pictures),
+    ("real pictures", "held-out pictures in place of drawn ones", _score_of_real_pictures),
+    ("chance", "", _score_of_chance),
+)
+"""What bounds scores: name, what it is measured on, and its number; chance tells among how many."""
 
 
 @dataclass(frozen=True)
