@@ -57,18 +57,19 @@ def available_memory() -> int | None:
     return min(known, default=None)
 
 
-def check_memory(needed: float, work: str, advice: str) -> None:
+def check_memory(needed: float, work: str, advice: str, free: int | None = None) -> None:
     """Raise an error if work needs more memory than is available.
 
     Args:
         needed: Bytes that it takes at least; a bound from below, so that nothing is refused that would work.
         work: Their use ("1,000,000,000 images").
         advice: The next step.
+        free: Bytes that are free elsewhere, as on a GPU; None for :func:`available_memory`.
 
     Raises:
         UsageError: There is less.
     """
-    available = available_memory()
+    available = available_memory() if free is None else free
     if available is not None and needed > available:
         raise UsageError(
             f"{work} would take at least {format_bytes(needed)} of memory, but {format_bytes(available)} are free; "

@@ -126,6 +126,7 @@ LARGE = [
     ["make-data", "two-objects", "--number", 10**13, "-o", "x.h5"],
     ["make-data", "multimnist", "--source", "digits", "--number", 10**13, "-o", "x.h5"],
     ["train", "d.h5", "--objective", "elbo", *instead(TINY, "--batch", str(10**10)), "-o", "x.safetensors"],
+    ["train", "d.h5", "--objective", "mmvae", "--set", f"objective.draws={10**9}", *TINY, "-o", "x.safetensors"],
     ["train-classifier", "d.h5", "--network", "small", "--batch", 10**10, "-o", "x.safetensors"],
     ["sample", "small.safetensors", "-n", 10**9, "-o", "x.h5"],
     ["eval", "small.safetensors", "--metric", "log-likelihood", "--samples", 2 * 10**9],
