@@ -246,7 +246,7 @@ READ = {
     "mmgen/commands/_exporting.py": 2, "data_recipes/_published.py": 2,
     "mmgen/training/log.py": 1,
     "cli/_main.py": 1, "cli/_streams.py": 1, "data_recipes/_clevr/_blender_worker.py": 1,
-    "data_recipes/_clevr/_api.py": 1, "mmgen/figures/explore/make.py": 1, "mmgen/settings/plugins.py": 1,
+    "data_recipes/_clevr/_api.py": 1, "mmgen/contrib/explore/make.py": 1, "mmgen/settings/plugins.py": 1,
     "mmgen/settings/presets/__init__.py": 1,
     "mmgen/settings/declared.py": 2, "mmgen/results/published.py": 1, "mmgen/settings/registry.py": 2,
     "mmgen/experiments/_plan.py": 1,
