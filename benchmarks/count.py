@@ -2,7 +2,7 @@
 
     python benchmarks/count.py [FOLDER ...]
 
-With folders it counts their code alone. There is no limit: a saving that makes code harder to read is none.
+With folders it counts their code alone. The core is mmgen without contrib, with cli. There is no limit: a saving that makes code harder to read is none.
 """
 
 import ast
@@ -31,16 +31,20 @@ def code_lines(text: str) -> int:
     return len(lines - documentation)
 
 
-def sources(folder: str) -> list[str]:
-    return [path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).rglob("*.py"))]
+def sources(folder: str, without: str = "") -> list[str]:
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    return [path.read_text(encoding="utf-8") for path in paths if not without or without not in path.parts]
 
 
 def main() -> None:
-    folders = sys.argv[1:] or FLOORS
-    texts = [text for folder in folders for text in sources(folder)]
-    print(f"code lines\t{sum(map(code_lines, texts)):,}\nfiles\t{len(texts)}")
+    texts = [text for folder in sys.argv[1:] or FLOORS for text in sources(folder)]
     if sys.argv[1:]:
+        print(f"code lines\t{sum(map(code_lines, texts)):,}\nfiles\t{len(texts)}")
         return
+    core = [*sources("mmgen", without="contrib"), *sources("cli")]
+    beside = [*sources("mmgen/contrib"), *sources("data_recipes")]
+    for name, part in (("core", core), ("contrib and data_recipes", beside), ("all", texts)):
+        print(f"code lines, {name}\t{sum(map(code_lines, part)):,}\t{len(part)} files")
     checks = sum(len(re.findall(r"^ *def _?check_\w+", text, re.M)) for text in texts)
     print(f"check_* functions\t{checks}")
     print(f"lines of tests\t{sum(len(text.splitlines()) for text in sources('tests')):,}")
