@@ -2,7 +2,8 @@
 
     python benchmarks/count.py [FOLDER ...]
 
-With folders it counts their code alone. The core is mmgen without contrib, with cli. There is no limit: a saving that makes code harder to read is none.
+With folders it counts their code alone. The core is mmgen without contrib, with cli. There is no limit: a saving that
+makes code harder to read is none.
 """
 
 import ast

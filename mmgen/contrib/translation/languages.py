@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
+from mmgen.core.progress import map_fractions
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.text import Text
@@ -162,6 +163,54 @@ def marginal_log_weights(
     prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
     scored = yield from log_likelihood_in_parts(loaded, names, z, points, settings.precision)
     return sum(scored.values(), (prior.log_prob(z) - q.log_prob(z)).double()), q
+
+
+ENOUGH = 0.05
+"""Mean relative variance of a mean weight, about one over the effective number of draws; half of it is the bias."""
+_ROUNDS = 8
+"""Rounds of draws at most."""
+
+
+def balanced_log_likelihoods(
+    evaluation: "Evaluation", posterior: str, source: str, target: str, points: Batch
+) -> Generator[float, None, tuple[Tensor, Tensor, Tensor]]:
+    """Return log p(t | s) and log p(t) [B] in nats from the same draws of z, and the effective number of these [B].
+
+    Draws of q(z | t), q(z | s) and p(z), as many of each, are weighted by what is wanted over the mean of the three
+    densities: the balance heuristic (Veach, Guibas, 1995). No weight of log p(t) exceeds three times its likelihood,
+    so that it is right where decoders ignore z, and log p(t) and log p(t | s) err alike where they do not. Rounds of
+    draws go on until the effective number is enough on average.
+
+    Args:
+        evaluation: Model and settings.
+        posterior: Name of the posterior of s.
+        source: The language s.
+        target: The language t, of which the model has q(z | t).
+        points: The B examples.
+    """
+    loaded, settings = evaluation.loaded, evaluation.settings
+    of_target = posterior_of(loaded.model, points, (target,), settings.precision)
+    assert isinstance(of_target, DiagonalGaussian)
+    prior = DiagonalGaussian.standard(*of_target.mean.shape, like=of_target.mean)
+    given, density = points.select([source]), loaded.posteriors[posterior]
+    of_source = None if density.is_fitted else posterior_of(loaded.model, points, (source,), settings.precision)
+    count, logs = settings.samples, [torch.empty(0), torch.empty(0)]
+    for place in range(_ROUNDS):
+        generator = torch_generator(settings.seed, "balanced", source, target, place, device=str(loaded.device))
+        from_source = draws_given(loaded, posterior, source, points, count, settings.seed + place, settings.precision)
+        z = torch.cat([each.sample(generator, (count,)) for each in (of_target, prior)] + [from_source])
+        known = density.log_prob(z, given) if of_source is None else of_source.log_prob(z)
+        densities = torch.stack([of_target.log_prob(z), prior.log_prob(z), known]).double()
+        scored = yield from map_fractions(
+            log_likelihood_in_parts(loaded, [target], z, points, settings.precision), place / _ROUNDS, 1 / _ROUNDS
+        )
+        weights = scored[target] - densities.logsumexp(0) + math.log(3)
+        new = (weights + densities[2]).cpu(), (weights + densities[1]).cpu()
+        logs = [*new] if place == 0 else [torch.cat(pair) for pair in zip(logs, new, strict=True)]
+        effective = torch.stack([(2 * each.logsumexp(0) - (2 * each).logsumexp(0)).exp() for each in logs]).amin(0)
+        if float((1 / effective).mean()) <= ENOUGH:
+            break
+    return log_mean(logs[0]), log_mean(logs[1]), effective
 
 
 def log_mean(log_p: Tensor) -> Tensor:

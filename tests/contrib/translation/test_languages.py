@@ -140,6 +140,24 @@ def test_the_gain_is_what_the_sentence_says_of_its_translation(
         torch.testing.assert_close(torch.tensor(score.points.values), gain, atol=0.8, rtol=0)
 
 
+def test_decoders_that_ignore_z_gain_nothing(evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However narrow q(z | s): draws of q(z | t) alone put log p(t) some nats too low, and made a gain of them."""
+    model = evaluation.loaded.model
+
+    def posterior(batch: Batch, names: tuple[str, ...]) -> DiagonalGaussian:
+        mean = batch.values[names[0]][:, :1].float() - 2.0
+        return DiagonalGaussian(torch.cat([mean, -mean], 1), torch.full((batch.size, 2), math.log(0.02)))
+
+    monkeypatch.setattr(model, "log_likelihood", lambda name, z, batch: -7.0 - batch.values[name][:, 0] + 0 * z[..., 0])
+    monkeypatch.setattr(model, "posterior", posterior)
+    settings = evaluation.settings.model_copy(update={"samples": 50})
+    asked = Evaluation(evaluation.loaded, evaluation.dataset, None, ("own",), settings)
+    scores = [score for score in evaluate(asked, ["translation"]).run() if score.quantity.startswith("gain")]
+    assert len(scores) == 4
+    assert all(abs(score.value) < 0.05 for score in scores)
+    assert all(score.details["effective_sample_size"] > 20 and not score.warnings for score in scores if score.points)
+
+
 def test_shuffling_gives_every_sentence_another_one() -> None:
     for size in (2, 3, 50):
         rows = shuffled_rows(size, 0)

@@ -1,12 +1,14 @@
 """Translation through z: the log-likelihood of a sentence given its translation, alone, and given another sentence."""
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from mmgen.contrib.translation.languages import (
+    ENOUGH,
+    balanced_log_likelihoods,
     complete_points,
     count_tokens,
     draws_given,
@@ -15,7 +17,6 @@ from mmgen.contrib.translation.languages import (
     languages,
     log_likelihood_in_parts,
     log_mean,
-    marginal_log_weights,
     per_token,
     shuffled_rows,
     source_languages,
@@ -42,9 +43,10 @@ class Translation(Metric):
 
     .. math:: \log \frac{1}{K} \sum_k p(t | z_k), \quad z_k \sim q(z | s)
 
-    for each language t and each other language s that the posterior reads. ``gain`` is log p(t | s) - log p(t), pair by
-    pair: what the sentence says of its translation, with log p(t) by as many importance samples of the model's own
-    q(z | t), as in the metric ``sentences``. Both are bounds from below, which are tight as K grows.
+    for each language t and each other language s that the posterior reads: a bound from below, tight as K grows.
+    ``gain`` is log p(t | s) - log p(t), pair by pair: what the sentence says of its translation. Both are of the same
+    draws of q(z | t), q(z | s) and p(z), by the balance heuristic: from q(z | t) alone log p(t) is too low by nats
+    where K is small against exp(KL), and log p(t | s) is not.
 
     ``shuffled`` has z of the next sentence in a random order, and ``beside another sentence`` is log p(t | s) less it.
     Where it is 0, decoders ignore z; it has no bound, for z of another sentence misleads, and is no information. A
@@ -72,16 +74,11 @@ class Translation(Metric):
         names = languages(evaluation.loaded)
         sources: list[str | None] = [*source_languages(evaluation.loaded, posterior)] or [None]
         scores: list[Score] = []
-        alone: dict[str, Tensor] = {}  # log p(t)
-        known = [name for name in names if sources != [None] and has_marginal(evaluation.loaded, (name,))]
-        share = 1 / (len(known) + 2 * len(sources))
-        for place, name in enumerate(known):
-            weights = map_fractions(marginal_log_weights(evaluation, points, (name,)), place * share, share)
-            alone[name] = log_mean((yield from weights)[0])
+        share = 1 / len(sources)
         for place, source in enumerate(sources):
             targets = [name for name in names if name != source]
-            scored = self._score_source(evaluation, posterior, source, targets, points, alone)
-            scores += yield from map_fractions(scored, (len(known) + 2 * place) * share, 2 * share)
+            scored = self._score_source(evaluation, posterior, source, targets, points)
+            scores += yield from map_fractions(scored, place * share, share)
         return scores
 
     def _score_source(
@@ -91,46 +88,62 @@ class Translation(Metric):
         source: str | None,
         targets: list[str],
         points: Batch,
-        alone: dict[str, Tensor],
     ) -> Generator[float, None, list[Score]]:
-        """Score all translations of sentences in one language; ``alone`` has log p(t) [B] by language."""
+        """Score all translations of sentences in one language."""
         loaded, settings = evaluation.loaded, evaluation.settings
         z = draws_given(loaded, posterior, source, points, settings.samples, settings.seed, settings.precision)
         true = yield from map_fractions(
-            log_likelihood_in_parts(loaded, targets, z, points, settings.precision), 0.0, 0.5
+            log_likelihood_in_parts(loaded, targets, z, points, settings.precision), 0.0, 0.25
         )
         scores = []
         if source is not None:
             z = z[:, shuffled_rows(points.size, settings.seed).to(z.device)]
             other = yield from map_fractions(
-                log_likelihood_in_parts(loaded, targets, z, points, settings.precision), 0.5, 0.5
+                log_likelihood_in_parts(loaded, targets, z, points, settings.precision), 0.25, 0.25
             )
-        for name in targets:
+        for place, name in enumerate(targets):
             tokens = count_tokens(loaded, points, name).cpu()
             nats = {f"log p({name}|{source})" if source else f"log p({name})": log_mean(true[name])}
             if source is not None:
                 nats[f"log p({name}|shuffled {source})"] = log_mean(other[name])
                 nats[f"beside another sentence, {source} to {name}"] = log_mean(true[name]) - log_mean(other[name])
-                if name in alone:
-                    nats[f"gain, {source} to {name}"] = log_mean(true[name]) - alone[name]
             for quantity, values in nats.items():
                 scores += self._score_both(evaluation, posterior, quantity, values, tokens)
+            if source is None or not has_marginal(loaded, (name,)):
+                continue
+            balanced = balanced_log_likelihoods(evaluation, posterior, source, name, points)
+            part = 0.5 / len(targets)
+            known, alone, effective = yield from map_fractions(balanced, 0.5 + place * part, part)
+            quantity = f"gain, {source} to {name}"
+            scores += self._score_both(evaluation, posterior, quantity, known - alone, tokens, effective)
         return scores
 
     def _score_both(
-        self, evaluation: "Evaluation", posterior: str, quantity: str, nats: Tensor, tokens: Tensor
+        self,
+        evaluation: "Evaluation",
+        posterior: str,
+        quantity: str,
+        nats: Tensor,
+        tokens: Tensor,
+        effective: Tensor | None = None,
     ) -> list[Score]:
-        """Score a log-likelihood for each sentence and for each token."""
+        """Score a log-likelihood for each sentence and for each token; ``effective`` is the number of draws [B]."""
         value, error = mean_and_error(nats)
         ratio = per_token(nats, tokens)
-        details = {"samples": evaluation.settings.samples, "tokens": float(tokens.mean())}
+        details: dict[str, Any] = {"samples": evaluation.settings.samples, "tokens": float(tokens.mean())}
+        warnings: tuple[str, ...] = ()
+        if effective is not None:
+            details["effective_sample_size"] = float(effective.mean())
+            if float((1 / effective).mean()) > ENOUGH:
+                few = f"few of the draws of z count (effective number {effective.mean():.1f}); take more --samples"
+                warnings = (few,)
         return [
             self.score(
                 evaluation, value, error, len(nats), quantity=quantity, posterior=posterior, protocol="predictive",
-                points=ExampleValues.from_values(nats.tolist()), details=details,
+                points=ExampleValues.from_values(nats.tolist()), details=details, warnings=warnings,
             ),
             self.score(
                 evaluation, ratio.value, ratio.error, len(nats), quantity=f"{quantity} per token", posterior=posterior,
-                protocol="predictive", unit=_TOKEN, details=details,
+                protocol="predictive", unit=_TOKEN, details=details, warnings=warnings,
             ),
         ]  # fmt: skip
