@@ -146,11 +146,11 @@ def test_rows_of_another_judge_are_not_compared(said: Any) -> None:
 def test_advice_stands_before_the_scores_with_a_command_for_these_files(world: Path, tmp_path: Path) -> None:
     aggregate, judge = world / "flat-aggregate.safetensors", world / "judge.safetensors"
     ids = {"model": read_header(world / "flat.safetensors").content_id, "aggregate": read_header(aggregate).content_id}
-    scores = []
+    ids["dataset"], scores = read_header(world / "data.h5").content_id, []
     for file, drawn in ((judge, 60.0), (world / "data.h5", 95.0)):  # whatever the ids, they are of two judges
         measured = line("correctness", 70.0, 2, "aggregate", "agg", judge=file.stem)
         measured |= {"judge_accuracy": {"parity": 95.0, "mean": 95.0}, "by_attribute": {"parity": drawn}}
-        scores.append(measured | {"ids": {**ids, "dataset": "d", "judge": read_header(file).content_id}})
+        scores.append(measured | {"ids": {**ids, "judge": read_header(file).content_id}})
     path = tmp_path / "scores.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in scores))
     page = make_report([aggregate, judge, path], tmp_path / "r.html").run().read_text()
