@@ -86,12 +86,14 @@ def print_result_lines(terminal_lines: Sequence[str], rows: Sequence[Sequence[st
     print_result("\n".join(terminal_lines) if sys.stdout.isatty() else Table("", columns, rows).tab_separated())
 
 
-def print_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> None:
-    """Print a table for people, on stderr: numbers right-aligned, words left-aligned."""
+def print_table(
+    title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]", widest: int | None = None
+) -> None:
+    """Print a table for people, on stderr: numbers right-aligned, words left-aligned; ``widest`` letters at most."""
     from mmgen.results.table import Table
 
     console = _stderr_console()
-    text = Table(title, columns, rows).text(console.width)
+    text = Table(title, columns, rows).text(min(console.width, widest or console.width))
     console.print(text, markup=False, emoji=False, soft_wrap=True)
 
 

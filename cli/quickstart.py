@@ -43,7 +43,9 @@ def final_table(scores: Sequence[Score]) -> "tuple[list[str], list[list[Cell]]]"
 PICTURE = "same-words.png"
 EXPLORE = "explore.html"
 REPORT = "report.html"
-_TITLE = "What is drawn, in %; of several judges, each number is by the one that sees least"
+_TITLE = "What is drawn, in %; of several judges, each number is by the one that sees least; mmgen compare has the rest"
+_WIDEST = 100
+"""Letters of a line of the final table."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,7 @@ def _run_on_packaged_data(asked: Quickstart, data: str) -> None:
     _draw_picture(folder, chosen, guidance, asked.seed)
     scores = _read_all_scores(plan, folder)
     say("")
-    print_table(_TITLE, *final_table(scores))
+    print_table(_TITLE, *final_table(scores), widest=_WIDEST)
     print_warnings(scores)
     _say_next_steps(plan, folder, scores)
     summary = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
@@ -321,7 +323,7 @@ def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
     if sentence := own.gaps_sentence(survey):
         say(f"{sentence}; drawn: {folder / own.GAPS}.\n")
     if survey.attributes:
-        print_table(_TITLE, *final_table(scores))
+        print_table(_TITLE, *final_table(scores), widest=_WIDEST)
         _say_next_steps(plan, folder, scores, own.larger_command(images, survey, sizes, asked.folder))
     else:
         score_table = tabulate_scores(scores, "Scores")

@@ -366,11 +366,9 @@ class Questions:
         return [self.make_queries(number) for number in chosen if number <= most]
 
     def make_training_queries(self, queries: Queries) -> tuple[Queries | None, float]:
-        """Make queries like ``queries`` from the descriptions of the model's training pictures.
+        """Return queries like ``queries`` of the training pictures, and what percentage of ``queries`` these have.
 
-        Returns:
-            The queries, None where training pictures have all descriptions of ``queries``, or describe nothing in as
-            many attributes; and the percentage of ``queries`` that training pictures have.
+        The first is None where training pictures have all of ``queries``, or describe nothing in as many attributes.
         """
         rows, limit, seed = self._evaluation.training_pictures.rows, self._settings.queries, self._settings.seed
         codes = self._read_codes(rows) if self._loaded.attributes is not None else np.zeros((len(rows), 0), np.uint8)

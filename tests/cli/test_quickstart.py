@@ -14,9 +14,10 @@ import pytest
 
 from mmgen.cli import _runs, quickstart
 from mmgen.cli._main import command_names, load_command
-from mmgen.cli.quickstart import final_table, read_scores
+from mmgen.cli.quickstart import _TITLE, _WIDEST, final_table, read_scores
 from mmgen.core.errors import MmgenError
 from mmgen.results.score import Score
+from mmgen.results.table import Table
 from tests.experiments.files import write_data
 from tests.program import within
 
@@ -155,6 +156,13 @@ def test_the_table() -> None:
         ["(train, decoded)", "95.0 ± 0.5", "54 ± 9 square night", "", "", ""],
         ["(real pictures)", "99.0", "99.00 star red", "88.2 ± 0.5", "99.5 ± 0.5", "100.0"],
     ]
+    copied = {"metric": "copies", "protocol": "pixels", "details": {"ceiling": 1.0}, "posterior": "aggregate"}
+    scores.append(scored(value=0.9, quantity="copies of gaps", **copied))
+    scores.append(scored(value=100.0, quantity="copies of training words", **copied))
+    columns, rows = final_table(scores)
+    assert [columns[-1], *(str(row[-1]) for row in rows)] == ["copies", "", "100.0 ± 0.5", "", "", "1.0"]
+    assert len({*columns}) == len(columns)
+    assert max(map(len, Table(_TITLE, columns, rows).text(_WIDEST).splitlines())) <= 100
     assert final_table([right(90.0, 80.0, **GUIDED)])[0] == ["drawn from", "all right", "worst pair"], "none is empty"
 
 

@@ -146,11 +146,11 @@ def test_rows_of_another_judge_are_not_compared(said: Any) -> None:
 def test_advice_stands_before_the_scores_with_a_command_for_these_files(world: Path, tmp_path: Path) -> None:
     aggregate, judge = world / "flat-aggregate.safetensors", world / "judge.safetensors"
     ids = {"model": read_header(world / "flat.safetensors").content_id, "aggregate": read_header(aggregate).content_id}
-    scores = []
+    ids["dataset"], scores = read_header(world / "data.h5").content_id, []
     for file, drawn in ((judge, 60.0), (world / "data.h5", 95.0)):  # whatever the ids, they are of two judges
         measured = line("correctness", 70.0, 2, "aggregate", "agg", judge=file.stem)
         measured |= {"judge_accuracy": {"parity": 95.0, "mean": 95.0}, "by_attribute": {"parity": drawn}}
-        scores.append(measured | {"ids": {**ids, "dataset": "d", "judge": read_header(file).content_id}})
+        scores.append(measured | {"ids": {**ids, "judge": read_header(file).content_id}})
     path = tmp_path / "scores.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in scores))
     page = make_report([aggregate, judge, path], tmp_path / "r.html").run().read_text()
@@ -159,6 +159,7 @@ def test_advice_stands_before_the_scores_with_a_command_for_these_files(world: P
     )
     assert "<li>parity: 60.0\N{NO-BREAK SPACE}% drawn right by judge, 95.0\N{NO-BREAK SPACE}% by data;" in page
     assert f"<code>mmgen sample {aggregate} --given parity=even</code>" in page, "the judges disagree"
+    assert "scores are of 2 judges" not in page, "which is no warning"
     folded = page[page.index("<summary>The same by another judge, data") :]
     assert folded.index("<h3>Correctness") < folded.index("</section>")
 
@@ -192,6 +193,7 @@ def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
 def test_the_heading_of_scores_names_papers_where_their_numbers_stand(world: Path, tmp_path: Path) -> None:
     page = make_report([world / "scores.jsonl"], tmp_path / "r.html").run().read_text()
     assert "<h2>Scores</h2>" in page and "beside the papers" not in page
+    assert "<summary>Papers" not in page and "VE</strong>" not in page, "nothing is cited that no table shows"
 
 
 def test_sources_are_sorted_by_scores_and_all_but_three_are_folded() -> None:

@@ -82,9 +82,9 @@ def test_a_plain_conditional_vae_stands_left_of_the_one_other_model(world: Path,
     text = make_report(files, tmp_path / "r.html").run().read_text(encoding="utf-8")
     table = text[text.index('id="pictures"') :]
     assert table.index("A plain conditional VAE") < table.index("Where real pictures lie")
-    assert "<title>Report on flat" in text and "Model, objective cvae" in text
+    assert "<title>Report on data" in text and "Model, objective cvae" in text
     alone = make_report(files[1:], tmp_path / "s.html").run().read_text(encoding="utf-8")
-    assert "A plain conditional VAE" in alone and "<title>Report on cvae" in alone
+    assert "A plain conditional VAE" in alone and "<title>Report on data" in alone
 
 
 def test_the_page_needs_nothing_else(source: str) -> None:

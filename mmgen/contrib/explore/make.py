@@ -5,9 +5,7 @@ Where these cannot be traced, it shows pictures of words that are drawn beforeha
 """
 
 import base64
-import contextlib
 import hashlib
-import shlex
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.artifacts import Dataset, read_header, write_text_atomic
+from mmgen.artifacts import Dataset, write_text_atomic
 from mmgen.artifacts.pages import find_page_link
 from mmgen.contrib.explore.choices import OPEN, DescriptionChoices, choose_descriptions
 from mmgen.contrib.explore.content import PageContent, PageSection, page_values
@@ -32,7 +30,7 @@ from mmgen.core.version import __version__
 from mmgen.figures.drawing.samples import explain_red_frames
 from mmgen.figures.report.context import describe_model
 from mmgen.figures.report.make import page_environment
-from mmgen.figures.session import ModelFiles, Session, Source, gather_files, open_session
+from mmgen.figures.session import ModelFiles, Session, Source, gather_files, name_data, open_session
 from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.descriptions import Descriptions
@@ -300,13 +298,9 @@ def _explain_judge(session: Session) -> str:
 
 def _name_data(session: Session) -> str:
     """Return the heading of a page: what a person calls the data, and what its pictures are drawn from."""
-    name = session.group.model.stem
-    if session.group.dataset is not None:
-        header, name = read_header(session.group.dataset), session.group.dataset.stem
-        if header.settings.get("recipe") in ("folder", "hub"):  # mmgen make-data folder PICTURES
-            with contextlib.suppress(ValueError, IndexError):
-                name = Path(shlex.split(header.command)[3]).stem
-    name = name.replace("-", " ").replace("_", " ").strip() or "pictures"
+    name = (
+        name_data(session.group) or session.group.model.stem.replace("-", " ").replace("_", " ").strip() or "pictures"
+    )
     return f"{name[0].upper()}{name[1:]}, drawn from {'words' if session.sources else 'codes'}"
 
 

@@ -80,7 +80,6 @@ def new_axes(x_label: str, y_label: str, width: float = 7.2, height: float = 5.0
     axes.tick_params(labelsize=SMALL)
     axes.grid(color=FAINT, linewidth=1)
     axes.set_axisbelow(True)
-    axes.margins(0.1)
     return figure, axes
 
 
@@ -90,7 +89,9 @@ def draw_lines(axes: Axes, lines: Sequence[Line]) -> None:
         axes.errorbar(
             [point.x.value for point in line.points],
             [point.y.value for point in line.points],
-            xerr=[point.x.error or 0.0 for point in line.points],
+            xerr=[point.x.error or 0.0 for point in line.points]
+            if any(point.x.error for point in line.points)
+            else None,
             yerr=[point.y.error or 0.0 for point in line.points],
             color=colour,
             marker=MARKERS[number % len(MARKERS)],
@@ -108,6 +109,7 @@ def draw_lines(axes: Axes, lines: Sequence[Line]) -> None:
                 axes.annotate(point.label, (point.x.value, point.y.value), color=colour, **beside)
             places = [point.x.value] * len(point.by_seed)
             axes.scatter(places, point.by_seed, s=12, color=colour, edgecolors="white", linewidths=0.5, zorder=11)
+    axes.margins(0.1)
 
 
 def draw_legend(axes: Axes, **place: Any) -> None:

@@ -160,7 +160,7 @@ def page_context(
         report_files.scores, report_files.names, data=report_files.data, models=report_files.models
     )
     judges = list(dict.fromkeys(table.judge for table in tables if table.judge))
-    beside = any(row.published for table in tables for row in table.rows)
+    beside = {row.posterior.split()[0] for table in tables for row in table.rows if row.published}
     counts = {"file": len(report_files.headers), "model": len(report_files.groups), "score": len(report_files.scores)}
     counted = ", ".join(_format_count(number, noun) for noun, number in counts.items())
     return {
@@ -173,7 +173,7 @@ def page_context(
         "tables": [table for table in tables if table.judge in ("", *judges[:1])],
         "other_judges": {judge: [table for table in tables if table.judge == judge] for judge in judges[1:]},
         "scores_title": "Scores beside the papers’ numbers" if beside else "Scores",
-        "papers": published_papers(),
+        "papers": {short: full for short, full in published_papers().items() if short in beside},
         "runs": runs,
         "curves": together,
         "terms": apart,

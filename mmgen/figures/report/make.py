@@ -30,7 +30,15 @@ from mmgen.figures.report.pictures import (
     sort_by_scores,
 )
 from mmgen.figures.report.scores import scores_of_model
-from mmgen.figures.session import ModelFiles, Session, gather_files, get_setting, latent_sizes, open_session
+from mmgen.figures.session import (
+    ModelFiles,
+    Session,
+    gather_files,
+    get_setting,
+    latent_sizes,
+    name_data,
+    open_session,
+)
 from mmgen.generation.decode import drawable_pictures
 from mmgen.posteriors import AnyGuidance, Guidance
 from mmgen.results.groups import rank_posteriors
@@ -179,7 +187,7 @@ def make_report(
     Args:
         paths: Models, fitted posteriors, classifiers, datasets, samples, scores and logs; parents are found by lineage.
         out: The file of the page.
-        title: Heading of the page; by default it names the models.
+        title: Heading of the page; by default it names the data, and models whose data are gone.
         seed: Seed of every choice and draw.
         device: Device of the models.
         command: The command that makes the page, for its foot.
@@ -203,7 +211,7 @@ def make_report(
     if curves:  # they show what baselines reached; a table of models has no row for them
         report_files.scores = [score for score in report_files.scores if score.protocol != "baseline"]
     groups, rivals = _part_rivals(report_files.groups)
-    names = [report_files.names[group.header.content_id] for group in groups]
+    names = list(dict.fromkeys(map(name_data, groups)))
     heading = title or (f"Report on {' and '.join(names)}" if 0 < len(names) < 4 else "Report")
     total = len(groups) * len(_STAGES) + 1
 

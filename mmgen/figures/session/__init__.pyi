@@ -5,6 +5,7 @@ from .report_files import (
     get_setting as get_setting,
     labels_in_latent as labels_in_latent,
     latent_sizes as latent_sizes,
+    name_data as name_data,
     target_of as target_of,
 )
 from .session import (

@@ -1,7 +1,8 @@
 """Files from which a report or figure is drawn: those that the user names, and those of their lineage."""
 
+import shlex
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,19 @@ def _add_groups(report_files: ReportFiles, judges: Sequence[Path], frames: bool)
         group.judge = _choose_classifier(group, report_files, judges, frames)
 
 
+def name_data(group: ModelFiles) -> str:
+    """Return what a person calls the data of a model: the folder of own pictures, else the dataset's file; the model's
+    file where the data are gone.
+    """
+    name = group.model.stem
+    if group.dataset is not None:
+        header, name = read_header(group.dataset), group.dataset.stem
+        if header.settings.get("recipe") in ("folder", "hub"):  # mmgen make-data folder PICTURES
+            with suppress(ValueError, IndexError):
+                name = Path(shlex.split(header.command)[3]).stem
+    return name.replace("-", " ").replace("_", " ").strip() or "pictures"
+
+
 def _can_be_classified(group: ModelFiles) -> bool:
     """Return whether a model draws images whose attributes a classifier can predict."""
     data = group.header.settings.get("data")
@@ -275,11 +289,6 @@ def _choose_classifier(
         report_files.notices.append(
             f"The images of {group.model.name} are judged by {found.name}, which gave none of the scores: name the "
             "judge that did, or measure again with mmgen eval."
-        )
-    elif found is not None and len(gave) > 1:
-        report_files.notices.append(
-            f"The images of {group.model.name} are judged by {found.name}; scores are of {len(gave)} judges, each in "
-            "tables of its own."
         )
     return found
 
