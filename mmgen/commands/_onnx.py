@@ -4,6 +4,7 @@ posterior.onnx computes z of words and noise, decoder.onnx the picture of z; wor
 descriptions that complete them, and draw.py puts these together without PyTorch.
 """
 
+import hashlib
 import json
 import logging
 import warnings
@@ -103,10 +104,12 @@ def export_onnx(loaded: TrainedModel, folder: Path) -> dict[str, str]:
     if isinstance(fit.density, SteeredDensity) and fit.density.knows_no_context:
         facts["guidance"] = "float32 [1], weight of classifier-free guidance, 0: none"
         examples = [{**one, "guidance": torch.tensor([place / 2])} for place, one in enumerate(examples)]
+    (folder / WORDS).write_text(json.dumps(_words(loaded), ensure_ascii=False), encoding="utf-8")
+    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (DECODER, WORDS)}
+    facts["written with"] = json.dumps(digests)
     tolerance = _LATENT_TOLERANCE * float(fit.scale.max())
     error = _export(_Drawer(fit), examples, "z", folder / POSTERIOR, tolerance, facts)
     files[POSTERIOR] = f"q(z given words) for ONNX: words and noise to z; within {error:.1g} of PyTorch's here"
-    (folder / WORDS).write_text(json.dumps(_words(loaded), ensure_ascii=False), encoding="utf-8")
     files[WORDS] = "the words, and the training descriptions that complete a part of one"
     script = resources.files("mmgen.commands").joinpath("templates", SCRIPT).read_text(encoding="utf-8")
     (folder / SCRIPT).write_text(script, encoding="utf-8")
