@@ -15,11 +15,12 @@ import torch
 from PIL import Image
 
 import mmgen
-from mmgen.commands._onnx import SCRIPT, TOLERANCE, WORDS, _words, export_onnx
+from mmgen.commands._onnx import SCRIPT, TOLERANCE, export_onnx
 from mmgen.commands.export import Export
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Watch
+from mmgen.generation import WORDS, write_words
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import draw
 from mmgen.training import precision
@@ -79,7 +80,7 @@ def words(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[s
     """What draw.py defines, without networks."""
     source = Path(mmgen.__file__).parent / "commands" / "templates" / SCRIPT
     (tmp_path / SCRIPT).write_bytes(source.read_bytes())
-    (tmp_path / WORDS).write_text(json.dumps(_words(mmgen.load(made / "gaussian.safetensors"))))
+    write_words(mmgen.load(made / "gaussian.safetensors"), tmp_path)
     facts = SimpleNamespace(custom_metadata_map={"written with": "{}"})
     session = SimpleNamespace(get_inputs=list, get_modelmeta=lambda: facts)
     return _script(tmp_path, monkeypatch, SimpleNamespace(InferenceSession=lambda path: session))
