@@ -1,4 +1,4 @@
-"""Weights that are not finite are refused where they are read, whatever the file is."""
+"""Weights that are not finite are refused where they are read and written, whatever the file is."""
 
 import math
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import mmgen
-from mmgen.artifacts import read_checkpoint, write_checkpoint
+from mmgen.artifacts import containers, read_checkpoint, write_checkpoint
 from mmgen.classifier import load_classifier
 from mmgen.core.errors import ArtifactError, DataError
 
@@ -17,11 +17,19 @@ from mmgen.core.errors import ArtifactError, DataError
     ("kind", "command"),
     [("model", "mmgen train"), ("aggregate", "mmgen fit-aggregate"), ("classifier", "mmgen train-classifier")],
 )
-def test_weights_that_are_not_finite_are_refused(tmp_path: Path, kind: str, command: str, number: float) -> None:
+def test_weights_that_are_not_finite_are_refused(
+    tmp_path: Path, kind: str, command: str, number: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "diverged.safetensors"
     tensors = {"steps": torch.ones(2, dtype=torch.int64), "decoder.0.weight": torch.tensor([[1.0, number]])}
-    write_checkpoint(path, kind=kind, tensors=tensors, settings={}, seed=0)
-    with pytest.raises(ArtifactError, match=rf"diverged.* 'decoder.0.weight', .* again with {command} and"):
+    words = rf"diverged.* 'decoder.0.weight', .* again with {command} and"
+    with pytest.raises(ArtifactError, match=words):
+        write_checkpoint(path, kind=kind, tensors=tensors, settings={}, seed=0)
+    assert not path.exists()
+    with monkeypatch.context() as patched:  # a file of an earlier version
+        patched.setattr(containers, "_check_finite", lambda *_: None)
+        write_checkpoint(path, kind=kind, tensors=tensors, settings={}, seed=0)
+    with pytest.raises(ArtifactError, match=words):
         read_checkpoint(path, kind)
 
 
