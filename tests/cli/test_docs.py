@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli._main import command_names, load_command
+from mmgen.experiments import find_experiment
 from mmgen.settings import plugins
+from mmgen.settings.presets import preset_names
 from tests.generated import MADE, generated_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +60,24 @@ def test_every_command_line_in_a_page_can_be_typed(page: Path, tmp_path: Path, m
             continue
         assert arguments[0] in command_names(), f"{page.name}: mmgen {shlex.join(arguments)}"
         load_command(arguments[0]).make_context(arguments[0], arguments[1:])
+
+
+def test_every_command_of_the_papers_page_is_known_with_what_it_names() -> None:
+    """Commands parse, and tables of reproduce and presets exist; rows without a command say that there is none."""
+    rows = [line for line in (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+    commands = [shlex.split(typed) for row in rows for typed in re.findall(r"`mmgen ([^`]*)`", row)]
+    assert len(commands) > 40
+    for name, *arguments in commands:
+        load_command(name).make_context(name, list(arguments))
+        if name == "reproduce":
+            assert find_experiment(arguments[0], arguments[2] if arguments[1:] else None)
+        if "--preset" in arguments:
+            assert arguments[arguments.index("--preset") + 1] in preset_names()
+    assert all(
+        row.rstrip("| ").endswith("none")
+        for row in rows
+        if "`" not in row and "| section" not in row and "| slide" not in row
+    )
 
 
 def test_readme_opens_with_the_two_commands() -> None:
