@@ -210,10 +210,9 @@ for seed in 0 1 2; do
     )
 done
 
-# Multimodal VAEs on CdSprites, digits and five grounds, all models and three seeds, and trials of beta: some five hours of one core.
+# Multimodal VAEs on CdSprites and five grounds, all models and three seeds, and trials of beta: some five hours of one core.
 mmgen reproduce rivals-cdsprites --seeds 3
 mmgen reproduce "$here/rivals-trials.toml" --output rivals-trials
-mmgen reproduce rivals-digits --seeds 3
 mmgen reproduce rivals-grounds --seeds 3
 
 # Time to quality beside MultiVae, with a limit of 600 processor seconds and trials of 100: three hours of one core for each seed.
