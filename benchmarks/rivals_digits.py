@@ -1,6 +1,6 @@
-"""Prints the rows of a table from folders of ``mmgen reproduce rivals-digits --seed N``: means and deviations over them.
+"""Prints a table's rows from folders of ``mmgen reproduce rivals-digits --seed N``: means and deviations over them.
 
-python benchmarks/rivals_digits.py FOLDER FOLDER ...
+``python benchmarks/rivals_digits.py FOLDER FOLDER ...``
 """
 
 import statistics
