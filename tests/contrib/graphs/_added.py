@@ -3,6 +3,7 @@
 from mmgen.contrib.graphs._opcodes import read_opcodes
 from mmgen.contrib.graphs.data_recipes.planetoid import read_citations
 from tests.contrib.graphs._network import build_network
+from tests.own_data._obeying import write_files
 
 SMALL_SOURCES = {"planetoid": build_network}
 READERS = {"citations": lambda path: read_citations("cora", path), "pickled": read_opcodes}
@@ -15,3 +16,8 @@ MODALITIES_OF_PRESETS = {
     "features": {"kind": "vector", "size": 1433},
 }
 SMALL_PRESETS = ("kipf/",)
+
+_CORA = ["x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"]
+DOORS = {
+    "graph": (write_files(*(f"g/ind.cora.{name}" for name in _CORA)), ["make-data", "planetoid", "--planetoid", "g"]),
+}  # fmt: skip
