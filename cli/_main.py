@@ -139,7 +139,8 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name not in command_names() and not name.startswith("-") and not ctx.resilient_parsing:
-            if answer := _ANSWERS.get(name):
+            answer = _ANSWERS.get(name, "")
+            if answer and {*re.findall(r"mmgen ([a-z-]+)", answer)} <= {*command_names()}:
                 ctx.fail(f"there is no command '{name}': {answer}")
             ctx.fail(format_unknown_name("command", name, command_names(), list_command="mmgen --help"))
         return super().resolve_command(ctx, args)

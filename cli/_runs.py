@@ -57,6 +57,14 @@ def choose_job_count(requested: int | None) -> int:
     return requested or min(2, joblib.cpu_count())
 
 
+def say_left_out(experiment: str) -> None:
+    """Say which commands of a list of the package this installation lacks, so that their stages are left out."""
+    from mmgen.experiments import lacking_commands
+
+    if not experiment.endswith(".toml") and (lacking := lacking_commands(experiment)):
+        say(f"Left out: {', '.join(f'mmgen {name}' for name in lacking)}, which this installation lacks.")
+
+
 def run_stages(
     stages: Sequence[Stage],
     folder: Path,

@@ -138,10 +138,12 @@ def _say_next_steps(plan: "Sequence[PlannedStage]", folder: Path, scores: "Seque
         say(advice)
 
 
-def _print_pages(folder: Path, summary: str) -> None:
+def _print_pages(plan: "Sequence[PlannedStage]", folder: Path, summary: str) -> None:
     """Print a summary and the paths of the pages; the report's path is the result."""
+    explored = any(stage.makes == EXPLORE for stage in plan)
+    page = f"; {folder / EXPLORE}, a page to play with" if explored else ""
     say(
-        f"{summary} Open in any browser: {folder / REPORT}, the report; {folder / EXPLORE}, a page to play with. "
+        f"{summary} Open in any browser: {folder / REPORT}, the report{page}. "
         "Questions are answered in docs/questions.md."
     )
     print_result(folder / REPORT)
@@ -227,12 +229,13 @@ def _run_on_packaged_data(asked: Quickstart, data: str) -> None:
     """Run the quickstart on data that need no download."""
     from mmgen.artifacts import check_replaceable, write_text_atomic
     from mmgen.cli._own_pictures import COMMAND_FILE, format_shell_script
-    from mmgen.cli._runs import run_stages
+    from mmgen.cli._runs import run_stages, say_left_out
 
     folder = asked.output or Path("quickstart-quick" if asked.quick else "quickstart")
     plan, chosen = plan_stages(asked.quick, asked.seed, data), _DATA[data]
     script = format_shell_script(plan, f"mmgen quickstart on {data}")
     if asked.dry_run:
+        say_left_out(f"_{chosen.plan}")
         print_result(script)
         return
     guidance = next(str(stage.settings["guidance"]) for stage in plan if stage.command == "report")
@@ -241,6 +244,7 @@ def _run_on_packaged_data(asked: Quickstart, data: str) -> None:
         for name in (*(stage.makes for stage in plan), PICTURE, COMMAND_FILE):
             check_replaceable(folder / name)
         write_text_atomic(folder / COMMAND_FILE, script)
+        say_left_out(f"_{chosen.plan}")
         _say_where(folder, plan, COMMAND_FILE, asked.verbose)
         run_stages(plan, folder, asked.jobs or 1, "the quickstart", verbose=asked.verbose)
     _draw_picture(folder, chosen, guidance, asked.seed)
@@ -250,7 +254,7 @@ def _run_on_packaged_data(asked: Quickstart, data: str) -> None:
     print_warnings(scores)
     _say_next_steps(plan, folder, scores)
     summary = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
-    _print_pages(folder, summary)
+    _print_pages(plan, folder, summary)
 
 
 def _measure_less_after(end: float | None) -> "Callable[[PlannedStage], PlannedStage]":
@@ -288,7 +292,7 @@ def _say_few_steps(model: Path, usual: int, minutes: float) -> None:
 def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
     """Run the quickstart on the user's own pictures."""
     from mmgen.cli import _own_pictures as own
-    from mmgen.cli._runs import run_stages
+    from mmgen.cli._runs import run_stages, say_left_out
 
     own.check_options(asked.size, asked.steps, asked.minutes)
     seed, jobs = asked.seed, asked.jobs or 1
@@ -304,6 +308,7 @@ def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
     own.check_folder_is_unused(folder, plan, survey)
     started = time.monotonic()
     say(own.describe_plan(survey, sizes, chosen.model_steps))
+    say_left_out("_own_pictures")
     if asked.dry_run:
         print_result(own.format_own_script(plan, survey))
         return
@@ -328,4 +333,4 @@ def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
         score_table = tabulate_scores(scores, "Scores")
         print_table(score_table.title, score_table.columns, score_table.rows)
     print_warnings(scores)
-    _print_pages(folder, f"Took {time.monotonic() - started:.0f} s.")
+    _print_pages(plan, folder, f"Took {time.monotonic() - started:.0f} s.")

@@ -79,7 +79,7 @@ def _reproduce(
 ) -> None:
     from mmgen.artifacts.files import check_replaceable, check_writable, leads_out_of_folder
     from mmgen.cli._cluster import run_on_cluster
-    from mmgen.cli._runs import run_stages
+    from mmgen.cli._runs import run_stages, say_left_out
     from mmgen.experiments import (
         check_is_dataset,
         find_experiment,
@@ -113,6 +113,7 @@ def _reproduce(
     full_scale, runs = repeat_over_seeds(full_scale, chosen_seeds)  # file names depend on all stages, also with --only
     chosen = stages_called(full_scale, stage.only) if stage.only else full_scale
     if stage.dry_run:
+        say_left_out(experiment_name)
         print_result(shell_script(plan, chosen, folder).rstrip())
         return
     with create_output_folder(folder):
@@ -121,6 +122,7 @@ def _reproduce(
             check_replaceable(path)  # before hours of work, not after
             check_writable(path)
         say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
+        say_left_out(experiment_name)
         if stage.scheduler is None:
             has_run = run_stages(chosen.stage, folder, stage.jobs or 1)
         else:

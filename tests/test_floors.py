@@ -136,7 +136,8 @@ def offenders(rule: Callable[[str], set[str]], modules: Iterable[str] = MODULES)
 
 
 def test_every_room_is_in_the_order() -> None:
-    assert {room_of(module) for module in MODULES if floor_of(module) == 0} - {"__main__"} == set(ROOMS)
+    here = {room for room in ROOMS if room != "contrib" or (ROOT / "mmgen" / room).is_dir()}
+    assert {room_of(module) for module in MODULES if floor_of(module) == 0} - {"__main__"} == here
 
 
 def test_a_file_imports_only_from_floors_below() -> None:
@@ -194,7 +195,7 @@ def test_the_core_imports_nothing_of_contrib() -> None:
         return {name for name in ours(MODULES[module]) if name.startswith("mmgen.contrib.")}
 
     core = [name for name in MODULES if not name.startswith("mmgen.contrib.")]
-    assert len(core) < len(MODULES)
+    assert len(core) < len(MODULES) or not (ROOT / "mmgen" / "contrib").is_dir()
     assert not offenders(beside, core)
 
 

@@ -14,6 +14,7 @@ import pytest
 from mmgen import data_recipes
 from mmgen.artifacts import Dataset, read_checkpoint
 from mmgen.commands import fields_of, option_names
+from mmgen.core.worlds import CONTRIB
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.figures.plots._base import PlotOptions
 from mmgen.models._build import build_model
@@ -119,6 +120,7 @@ def test_the_page_of_plug_ins_names_every_room() -> None:
         r"^\| `(mmgen\.\w+)` \| ([\w ]+) \| `([\w.]+)` \|", (DOCS / "plug-ins.md").read_text("utf-8"), re.M
     )
     rooms = registry.list_registries()
+    rows = [row for row in rows if CONTRIB.is_dir() or not row[2].startswith("mmgen.contrib.")]
     assert sorted(rows) == sorted((room.group, room.noun, f"{room.package}.{room.base}") for room in rooms)
     assert all(hasattr(importlib.import_module(room.package), room.base) for room in rooms)
 

@@ -108,12 +108,6 @@ def test_figures_of_z(figure: str, model: str, made: Path, call: Call) -> None:
         assert "channel" in err
 
 
-def test_a_page_to_explore(made: Path, call: Call) -> None:
-    code, _, err = call("explore", made / "t.safetensors", "-n", "2", "-o", made / "e.html")
-    assert code == 0, err
-    assert "data:image" in (made / "e.html").read_text()
-
-
 def test_a_posterior_given_sounds_is_fitted(made: Path, call: Call) -> None:
     code, _, err = call(
         "fit-aggregate", made / "m.safetensors", "--given", "sound", "--steps", "4", "-o", made / "a.safetensors"

@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from mmgen.commands._fields import fields_of, option_names
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.parsing import nested_items
 from mmgen.core.progress import Watch, choose_watch
 from mmgen.core.worlds import added_files
@@ -67,7 +67,10 @@ def _source_files() -> dict[str, Path]:
 
 def _module_of(command: str) -> str:
     stem = _FILES.get(command, command.replace("-", "_"))
-    return next(module for module, path in _source_files().items() if path.stem == stem)
+    found = next((module for module, path in _source_files().items() if path.stem == stem), None)
+    if found is None:
+        raise UsageError(format_unknown_name("command", command, stage_names()))
+    return found
 
 
 def command_name(file: str) -> str:
@@ -81,7 +84,11 @@ def source_file_of(command: str) -> Path:
 
 
 def stage_class(command: str) -> Any:
-    """Import the class of a command and return it."""
+    """Import the class of a command and return it.
+
+    Raises:
+        UsageError: There is no such command, perhaps because this installation lacks its world.
+    """
     module = importlib.import_module(_module_of(command))
     (name,) = module.__all__
     return getattr(module, name)
@@ -106,6 +113,9 @@ class Stage(Generic[R]):
 
     first_options: ClassVar[tuple[str, ...]] = ()
     """Fields whose options help shows first, where others would bury them."""
+    first_in_lists: ClassVar[str | None] = None
+    """What lists of experiments call the first argument, "" where all are ``files``; None if no list may have the
+    command as a stage."""
 
     progress: bool | Watch = True
     """Whether a notebook shows progress; or who watches."""

@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from mmgen.artifacts import (
@@ -41,11 +42,11 @@ from mmgen.artifacts.files import (
 )
 from mmgen.artifacts.header import names_code, quoted_command
 from mmgen.artifacts.lineage import Node, read_lineage
-from mmgen.commands._base import stage_class
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.core.parsing import LOG_ENDING, printable
 from mmgen.core.progress import Watch
 from mmgen.core.version import __version__
+from mmgen.core.worlds import require_added
 from mmgen.descriptions import ANYTHING, quote_value
 from mmgen.evaluation import default_scores_file, write_scores
 from mmgen.figures.drawing.page import Grid
@@ -159,6 +160,15 @@ def _copy_files(folder: Path, names: Sequence[str], out: Path) -> None:
         raise
 
 
+def require_page() -> ModuleType:
+    """Return the module of the command that makes a page to draw from words.
+
+    Raises:
+        UsageError: This installation lacks it.
+    """
+    return require_added("mmgen.commands", "explore", "explore", "--page")
+
+
 def make_export_files(
     folder: Path,
     loaded: TrainedModel,
@@ -223,7 +233,7 @@ def make_export_files(
         files[_PICTURE] = "pictures drawn from words"
     if page:
         paths = [last_file(loaded), loaded.path, *([judge] if judge else [])]
-        watch.follow(stage_class("explore").make_page_of_words(paths, folder / _PAGE, seed))
+        watch.follow(require_page().Explore.make_page_of_words(paths, folder / _PAGE, seed))
         files[_PAGE] = "a page that draws from words, for a browser: put it on a web site"
     commands = _lineage_commands(read_lineage(last_file(loaded)))
     for path, header in opened.items():  # which were read more than once

@@ -29,6 +29,7 @@ _SETTINGS = "mmgen.evaluation:EvaluationSettings"
 class Evaluate(Completing, Stage["Scores"]):
     """Measure how good a model or an aggregate is; the same seed, the same scores."""
 
+    first_in_lists: ClassVar[str | None] = "model"
     described_by: ClassVar[tuple[str, ...]] = (_SETTINGS,)
     shows_described_defaults: ClassVar[bool] = True
     first_options: ClassVar[tuple[str, ...]] = ("metric", "output", "queries", "overwrite")

@@ -49,10 +49,12 @@ class Export(Stage[Path]):
         """
         from tempfile import TemporaryDirectory
 
-        from mmgen.commands._exporting import check_export, make_export_files, write_export
+        from mmgen.commands._exporting import check_export, make_export_files, require_page, write_export
         from mmgen.generation import load
 
         out = path_of(self.output)
+        if self.page:
+            require_page()  # before the work
         check_export(out, self.overwrite)
         loaded = load(path_of(self.model))
         with TemporaryDirectory() as folder:

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from mmgen.commands._base import Stage
 from mmgen.settings.kinds import Count, File, FilePath, InputFile, Option, Range, Seed, path_of
@@ -22,6 +22,8 @@ class FillGaps(Stage["Dataset"]):
     and drawn again first, which says how good the new ones are; where most would be wrong, no picture is added. They
     join the training part: a model learns from them, while judges and copies are told of real pictures alone.
     """
+
+    first_in_lists: ClassVar[str | None] = "dataset"
 
     dataset: Annotated[File, InputFile("dataset")]
     """Dataset file."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from mmgen.commands._base import Training, check_not_both
 from mmgen.core.errors import ArtifactError, UsageError
@@ -37,6 +37,8 @@ class FitAggregate(Training["TrainedModel"]):
     the encodings. Attributes are dropped at random meanwhile, so one aggregate answers any partial description;
     captions are read whole, by a recurrent network that is fitted with the density.
     """
+
+    first_in_lists: ClassVar[str | None] = "model"
 
     model: Annotated[File, InputFile("model")]
     """Model file."""

@@ -27,6 +27,7 @@ class MakeData(Stage["Dataset"]):
     Its content depends only on the recipe's settings and the seed, never on the number of workers.
     """
 
+    first_in_lists: ClassVar[str | None] = "recipe"
     member_settings: ClassVar[str] = "settings"
 
     recipe: Annotated[str, MemberOf("recipe")]

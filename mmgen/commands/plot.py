@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mmgen.commands._base import Completing, Drawing
 from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Range, optional_path, paths_of
@@ -20,6 +20,8 @@ class Plot(Completing, Drawing["Picture"]):
     Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg, steps
     of drawing also .gif.
     """
+
+    first_in_lists: ClassVar[str | None] = "figure"
 
     name: Annotated[str, MemberOf("mmgen.figures.plots")]
     """The figure: {mmgen.figures.plots}."""

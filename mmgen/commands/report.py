@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from mmgen.commands._base import Completing, Drawing
 from mmgen.commands._folders import expand_folders, find_reported_files
@@ -18,6 +18,8 @@ class Report(Completing, Drawing[Path]):
 
     Parents, logs and the judge are found through the files' lineage. The page needs no other file and no network.
     """
+
+    first_in_lists: ClassVar[str | None] = ""
 
     files: Annotated[File | Sequence[File], InputFile("file", folders=find_reported_files), Option(metavar="FILES...")]
     """Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs, or a folder with these, such as that of

@@ -30,6 +30,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     Images are framed where the judge reads them differently.
     """
 
+    first_in_lists: ClassVar[str | None] = "model"
     first_options: ClassVar[tuple[str, ...]] = ("given", "n", "output", "seed")
 
     model: Annotated[File, InputFile("model or aggregate")]

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from mmgen.commands._base import Training, check_not_both
 from mmgen.settings.kinds import Count, File, FilePath, InputFile, MemberOf, Option, Range, optional_path, path_of
@@ -37,6 +37,8 @@ class Train(Training["TrainedModel"]):
     modalities of the objective are taken over; other weights such as beta only by the same objective, and settings of
     the training never. --resume continues an unfinished run.
     """
+
+    first_in_lists: ClassVar[str | None] = "dataset"
 
     dataset: Annotated[File, InputFile("dataset")]
     """Dataset file."""

@@ -27,6 +27,7 @@ class _ClassifierPlan(NamedTuple):
 class TrainClassifier(Training["Judge"]):
     """Train a judge (attribute classifier), which predicts the attributes of pictures, and measure its accuracy."""
 
+    first_in_lists: ClassVar[str | None] = "dataset"
     described_by: ClassVar[tuple[str, ...]] = (
         *Training.described_by,
         "mmgen.classifier:ClassifierSettings",

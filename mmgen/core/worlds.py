@@ -43,6 +43,26 @@ def import_added(room: str, file: str) -> list[ModuleType]:
     return [importlib.import_module(name) for name in added_files(room) if name.rpartition(".")[2] == file]
 
 
+def require_added(room: str, file: str, world: str, what: str) -> ModuleType:
+    """Import the module of this name that a world adds to a room.
+
+    Args:
+        room: Dotted name of the room's package.
+        file: Name of the module.
+        world: The world that has it.
+        what: What needs it, with which a message begins.
+
+    Raises:
+        UsageError: This installation lacks the world.
+    """
+    found = import_added(room, file)
+    if not found:
+        from mmgen.core.errors import UsageError  # `import mmgen` does without
+
+        raise UsageError(f"{what} needs mmgen.contrib.{world}, which this installation lacks")
+    return found[0]
+
+
 def data_files(room: str, folder: Path, pattern: str) -> dict[str, Path]:
     """Return data files of a room and of what worlds add to it, by their paths below it without the ending.
 

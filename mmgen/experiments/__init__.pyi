@@ -11,6 +11,7 @@ from ._plan import (
     experiment_names as experiment_names,
     experiment_text as experiment_text,
     find_experiment as find_experiment,
+    lacking_commands as lacking_commands,
     packaged_stages as packaged_stages,
     read_plan as read_plan,
     select_rows as select_rows,

@@ -8,6 +8,7 @@ from typing import Any
 
 from mmgen.artifacts import read_header
 from mmgen.artifacts.containers import add_article
+from mmgen.commands import stage_names
 from mmgen.core.errors import SettingsError, UsageError, clip, format_unknown_name
 from mmgen.core.parsing import parse_toml
 from mmgen.core.worlds import data_files
@@ -126,7 +127,7 @@ def read_plan(name: str) -> Plan:
         SettingsError: The file is no experiment; names every fault.
     """
     if name in experiment_names():
-        return _make_plan(_read_packaged(name), name)
+        return _make_packaged(name)
     if not name.endswith(".toml"):
         unknown = format_unknown_name("table", name, experiment_names(), list_command="mmgen reproduce --help")
         raise UsageError(f"{unknown}, or the path of an experiment file of your own (.toml)")
@@ -147,14 +148,47 @@ def packaged_stages(name: str, scale: str, let: Mapping[str, Any]) -> tuple[Stag
         scale: One of its scales.
         let: Values of names, in place of those of the file.
     """
-    values = parse_toml(experiment_text(f"_{name}"))
-    values["let"] = values.get("let", {}) | dict(let)
-    return _make_plan(values, name).get_scale(scale).stage
+    return _make_packaged(f"_{name}", let).get_scale(scale).stage
+
+
+def lacking_commands(name: str) -> list[str]:
+    """Return the commands of a packaged list that this installation lacks, whose stages are left out."""
+    return _lacking(_merge(parse_toml(experiment_text(name)), name))
+
+
+def _lacking(values: Mapping[str, Any]) -> list[str]:
+    return sorted({stage["command"] for stage in values.get("stage", [])} - {*stage_names()})
+
+
+def _make_packaged(name: str, let: Mapping[str, Any] | None = None) -> Plan:
+    """Make the plan of a packaged list, without what needs commands that this installation lacks."""
+    values = _merge(parse_toml(experiment_text(name)), name)
+    values["let"] = values.get("let", {}) | dict(let or {})
+    return validate(Plan, expand_rows(_leave_out(values, {*_lacking(values)})))
+
+
+def _leave_out(value: Any, commands: set[str]) -> Any:
+    """Leave out the stages of some commands, the settings that are called like these, and the rows of their scores."""
+    if isinstance(value, Mapping):
+        return {key: _leave_out(inner, commands) for key, inner in value.items() if key not in commands}
+    if isinstance(value, list):
+        kept = [one for one in value if not isinstance(one, Mapping) or commands.isdisjoint(_commands_of(one))]
+        return [_leave_out(one, commands) for one in kept]
+    return value
+
+
+def _commands_of(part: Mapping[str, Any]) -> set[Any]:
+    """Return the command of a stage; of a row the protocol, which is called like the command that measures by it."""
+    return {part.get("command"), part.get("protocol")}
 
 
 def _make_plan(values: dict[str, Any], name: str) -> Plan:
-    """Check the values of an experiment file and return the plan."""
-    return validate(Plan, expand_rows(resolve_extends(values, f"list {name}", _read_packaged, "list")))
+    """Check the values of a user's experiment file and return the plan."""
+    return validate(Plan, expand_rows(_merge(values, name)))
+
+
+def _merge(values: dict[str, Any], name: str) -> dict[str, Any]:
+    return resolve_extends(values, f"list {name}", _read_packaged, "list")
 
 
 def _read_packaged(name: str) -> dict[str, Any]:

@@ -11,27 +11,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StrictBool, field_validator, model_validator
 
-from mmgen.commands import fields_of, option_names, stage_class
+from mmgen.commands import fields_of, option_names, stage_class, stage_names
 from mmgen.core.errors import UsageError, clip, find_nearest_name, format_unknown_name
 from mmgen.core.parsing import nested_items, split_list
 from mmgen.experiments._tables import Selector, Table
 from mmgen.settings.config import Settings
 from mmgen.settings.registry import registry_of
 
-COMMANDS = {
-    "make-data": "recipe",
-    "fill-gaps": "dataset",
-    "train-classifier": "dataset",
-    "train": "dataset",
-    "fit-aggregate": "model",
-    "eval": "model",
-    "baseline": "dataset",
-    "sample": "model",
-    "plot": "figure",
-    "report": "",
-    "explore": "",
-}
-"""Commands that a stage may be, and the name of the first argument of each; further ones are ``files``."""
 _LAST = "set seed"
 """Options that are printed behind all others, in this order."""
 _READ_NOWHERE = ("set", "report")
@@ -40,6 +26,13 @@ _WORD = re.compile(r"(?!(?:true|false|inf|nan)$)[A-Za-z][\w-]*", re.ASCII)
 _KEY = re.compile(r"[a-z][a-z0-9_]+")
 
 _MOST_SEEDS = 1000
+
+
+@cache
+def stage_commands() -> dict[str, str]:
+    """Return the commands that a stage may be, with the name of the first argument; further ones are ``files``."""
+    found = {name: stage_class(name).first_in_lists for name in stage_names()}
+    return {name: first for name, first in found.items() if first is not None}
 
 
 def parse_seeds(value: Any) -> Any:
@@ -102,8 +95,8 @@ class Stage(Settings):
     @field_validator("command")
     @classmethod
     def _check_command(cls, value: str) -> str:
-        if value not in COMMANDS:
-            raise ValueError(format_unknown_name("command", value, list(COMMANDS)))
+        if value not in stage_commands():
+            raise ValueError(format_unknown_name("command", value, list(stage_commands())))
         return value
 
     @field_validator("settings")
@@ -122,7 +115,7 @@ class Stage(Settings):
                 raise ValueError(
                     f"{key} got {clip(repr(inner), 80)}, expected {'a table' if key == 'set' else 'a value'}"
                 )
-            if key in ("files", *COMMANDS.values()) and any(
+            if key in ("files", *stage_commands().values()) and any(
                 _format_argument(one).startswith("-") for one in _as_list(inner)
             ):
                 raise ValueError(f"{key} got {clip(repr(inner), 80)}, expected names that begin with no dash")
@@ -140,7 +133,7 @@ class Stage(Settings):
     @property
     def arguments(self) -> list[str]:
         """Return the arguments of the command as a list of words."""
-        places = (COMMANDS[self.command], "files")
+        places = (stage_commands()[self.command], "files")
         words = [
             self.command,
             *(_format_argument(one) for place in places for one in _as_list(self.settings.get(place, []))),
@@ -218,7 +211,7 @@ def _setting_names(command: str, recipe: str) -> list[str]:
     fields = fields_of(stage)
     options = [option_names(field)[0].partition("/")[0][2:] for field in fields if not field.is_positional]
     names = [name.replace("-", "_") for name in options if name not in ("output", "progress")]
-    names += [COMMANDS[command]] if COMMANDS[command] else []
+    names += [first] if (first := stage_commands()[command]) else []
     names += ["files"] if command == "make-data" or any(field.name == "files" for field in fields) else []
     if command == "make-data" and recipe:
         try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import mmgen.posteriors
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import (
@@ -225,7 +226,11 @@ def _check_operators(loaded: "TrainedModel", tree: Expression, supported: frozen
     ]
     if loaded.operators:
         ways.append("leave guidance out")
-    elif not loaded.model.discrete_layers and "density" in loaded.model.capabilities:  # these refuse every fit
+    elif (
+        "scan" in mmgen.posteriors.names()
+        and not loaded.model.discrete_layers
+        and "density" in loaded.model.capabilities  # these refuse every fit
+    ):
         ways.append(
             f"draw from SCAN with operators: mmgen fit-aggregate {loaded.model_path} --target scan "
             "--set aggregate.target.operators=true"

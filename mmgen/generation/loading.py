@@ -6,7 +6,7 @@ from mmgen.artifacts import check_unchanged, find_parent, require_kind
 from mmgen.artifacts.files import find_main_exported_file
 from mmgen.artifacts.lineage import find_parent_file
 from mmgen.core.errors import UsageError
-from mmgen.core.worlds import import_added
+from mmgen.core.worlds import require_added
 from mmgen.generation.trained_model import TrainedModel
 from mmgen.posteriors import Fitted, load_aggregate
 from mmgen.settings.arguments import check_arguments
@@ -44,7 +44,7 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
         source = find_parent(path, "aggregate" if "aggregate" in roles else "model")
         require_kind(source, "model", "aggregate")
         loaded = load(source, device)
-        (opener,) = import_added("mmgen.generation", header.kind)
+        opener = require_added("mmgen.generation", "sharpener", "sharpening", f"{path}, a sharpener,")
         loaded.sharpener = opener.load_sharpener(path, torch_device)
         return loaded
     if header.kind == "model":

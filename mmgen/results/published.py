@@ -1,14 +1,15 @@
-"""Published numbers of papers, read from published.toml, with the datasets on which they were measured."""
+"""Published numbers of papers, read from published.toml, here and in worlds, with the datasets that they are of."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from mmgen.core.errors import format_unknown_name
 from mmgen.core.parsing import parse_toml
+from mmgen.core.worlds import added_folders
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,15 @@ class PublishedClassifier(_OnDataset):
 
 
 @cache
-def _read_file() -> dict[str, Any]:
-    return parse_toml((resources.files("mmgen.results") / "published.toml").read_text(encoding="utf-8"))
+def _read_files() -> dict[str, Any]:
+    """Read the file of this folder, then those that worlds add to it."""
+    folders = (Path(__file__).parent, *added_folders("mmgen.results").values())
+    read = [parse_toml((folder / "published.toml").read_text(encoding="utf-8")) for folder in folders]
+    return {
+        "papers": {name: title for file in read for name, title in file.get("papers", {}).items()},
+        "table": [table for file in read for table in file["table"]],
+        "judge": [judge for file in read for judge in file.get("judge", [])],
+    }
 
 
 @cache
@@ -116,7 +124,7 @@ def published_tables() -> tuple[PublishedTable, ...]:
     """Return all tables of papers in published.toml."""
     return tuple(
         PublishedTable(**{**table, "columns": tuple(table["columns"]), "row": tuple(table["row"])})
-        for table in _read_file()["table"]
+        for table in _read_files()["table"]
     )
 
 
@@ -135,9 +143,9 @@ def published_table(source: str) -> PublishedTable:
 @cache
 def published_classifiers() -> tuple[PublishedClassifier, ...]:
     """Return the accuracies of all published attribute classifiers."""
-    return tuple(PublishedClassifier(**judge) for judge in _read_file()["judge"])
+    return tuple(PublishedClassifier(**judge) for judge in _read_files()["judge"])
 
 
 def published_papers() -> dict[str, str]:
     """Return the full titles of papers by short name."""
-    return dict(_read_file()["papers"])
+    return dict(_read_files()["papers"])

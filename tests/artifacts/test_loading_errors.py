@@ -7,13 +7,13 @@ import torch
 
 import mmgen
 from mmgen.artifacts import FORMAT_VERSION, Dataset, read_checkpoint, write_checkpoint
-from mmgen.contrib.sharpening import load_sharpener
 from mmgen.core.errors import ArtifactError
 from mmgen.modalities.image import ImageDescription
 from mmgen.posteriors import load_aggregate
 from mmgen.settings.config import merge
 from mmgen.training.model_run import complete_settings, load_model
 from tests.artifacts.remake_golden import GOLDEN
+from tests.worlds import added, added_rows
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,7 @@ def _with_settings(kind, path, change):
         ("model", {"model": {"image_network": {"name": "mlp", "hidden": [2] * 5000}}}),
         ("aggregate", {"aggregate": {"family": {"hidden": [20_000, 20_000]}}}),
         ("aggregate", {"aggregate": {"family": {"steps": 10**6}}}),
-        ("sharpener", {"sharpener": {"blocks": 10**5, "width": 4}}),
-        ("sharpener", {"sharpener": {"width": 10**6}}),
+        *(row for rows in added("HUGE") for row in rows),
     ],
 )
 def test_settings_of_networks_that_would_fill_the_machine(kind, change, tmp_path):
@@ -113,5 +112,5 @@ def test_settings_of_networks_that_would_fill_the_machine(kind, change, tmp_path
     path = _with_settings(kind, tmp_path / "huge.safetensors", change)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ArtifactError, match=r"its settings describe networks of far more than the [\d,]+ numbers"):
-        {"model": load_model, "aggregate": load_aggregate, "sharpener": load_sharpener}[kind](path)
+        {"model": load_model, "aggregate": load_aggregate, **added_rows("LOADERS")}[kind](path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000, "kilobytes"

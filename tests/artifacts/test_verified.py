@@ -14,6 +14,7 @@ import pytest
 from mmgen.artifacts import Dataset, content_id as remembered
 from mmgen.cli._main import command_names, main
 from mmgen.core.errors import ArtifactError
+from tests.worlds import added_rows
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def test_nothing_but_show_opens_a_dataset_unverified() -> None:
 COMMANDS = {
     "train": ["train", "DATA", "--objective", "elbo", "--steps", "1", "-o", "OUT"],
     "train-classifier": ["train-classifier", "DATA", "--network", "small", "--steps", "1", "-o", "OUT"],
-    "baseline": ["baseline", "DATA", "-o", "OUT"],
+    **added_rows("STARTS_FROM_A_DATASET"),
     "show": ["show", "DATA", "-o", "OUT"],
 }
 

@@ -10,7 +10,7 @@ import mmgen
 from mmgen.artifacts import DatasetWriter, read_header
 from mmgen.classifier import ClassifierSettings, load_classifier, train_classifier
 from mmgen.classifier._files import find_best_classifier
-from mmgen.core.errors import MissingParentError, UsageError
+from mmgen.core.errors import UsageError
 from mmgen.settings.config import validate
 
 TRAINING = {"steps": 60, "batch": 32, "validate_every": 60, "device": "cpu"}
@@ -82,19 +82,6 @@ def test_an_unknown_modality_is_refused(data: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_coherence_finds_the_judge_of_each_modality(model: Path, judges: dict[str, Path], tmp_path: Path) -> None:
-    found = mmgen.evaluate(model, "coherence", tmp_path / "s.jsonl", number=40, draws=4, device="cpu")
-    named = mmgen.evaluate(
-        model, ["coherence", "correctness"], tmp_path / "t.jsonl", judge=[*judges.values()][::-1], number=40,
-        device="cpu", draws=4,
-    )  # fmt: skip
-    values = {score.quantity: score.value for score in found}
-    assert {"right given 1 of 2 pictures", "joint coherence", "joint coverage", "coherence"} <= {*values}
-    assert [score.value for score in named if score.metric == "coherence"] == [score.value for score in found]
-    (judged,) = {score.ids["judge"] for score in named if score.metric == "correctness"}
-    assert judged == load_classifier(judges["a"]).content_id
-
-
 def test_a_judge_of_another_modality_is_refused(model: Path, judges: dict[str, Path], tmp_path: Path) -> None:
     said = "the judge reads b, expected one that reads a; train one with mmgen train-classifier --modality a"
     with pytest.raises(UsageError, match=said):
@@ -102,12 +89,3 @@ def test_a_judge_of_another_modality_is_refused(model: Path, judges: dict[str, P
     with pytest.raises(UsageError, match=said):
         mmgen.sample(model, "tone=dark", output=tmp_path / "s.png", judge=judges["b"], device="cpu")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_missing_judge_is_named(model: Path, data: Path, judges: dict[str, Path], tmp_path: Path) -> None:
-    hidden = judges["b"].rename(tmp_path / "elsewhere.safetensors")
-    try:
-        with pytest.raises(MissingParentError, match=f"train one with: mmgen train-classifier {data} --modality b"):
-            mmgen.evaluate(model, "coherence", tmp_path / "s.jsonl", device="cpu")
-    finally:
-        hidden.rename(judges["b"])

@@ -18,6 +18,7 @@ from mmgen.settings.kinds import Option
 from mmgen.settings.registry import registry_of
 from tests.cli.conftest import Run
 from tests.cli.test_main import left_by
+from tests.worlds import added
 
 OURS = [member.name for member in registry_of("mmgen.data_recipes")._built_in()]
 SHARED = {"--output", "--overwrite", "--set", "--workers", "--scheduler", "--seed", "--code", "--dry-run"}
@@ -206,7 +207,7 @@ def test_nothing_that_is_typed_is_dropped(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("mmgen make-data mnist-", {"mnist-a", "mnist-2bit", "mnist-captions"}),
+        ("mmgen make-data mnist-", {name for name in registry_of("recipe").names() if name.startswith("mnist-")}),
         ("mmgen make-data mnist-a --co", {"--copies", "--code"}),
         ("mmgen make-data two-objects --ma", {"--masks", "--materials"}),
     ],
@@ -225,7 +226,7 @@ def test_completion_knows_recipes_and_their_options(words: str, offered: set[str
         ("fit-aggregate", "densities"),
         ("fit-aggregate", "posteriors"),
         ("train-classifier", "classifier"),
-        ("baseline", "contrib.baselines"),
+        *(row for rows in added("ROOMS_OF_COMMANDS") for row in rows),
         ("eval", "metrics"),
         ("plot", "figures.plots"),
     ],

@@ -17,6 +17,7 @@ from mmgen.settings.config import find_preset, merge, parse_assignments, validat
 from mmgen.settings.registry import Registry, list_registries
 from mmgen.training.model_run import read_experiment
 from tests.cli.conftest import Run
+from tests.worlds import added
 
 REFUSED = [
     ("train letters", 1, "letters is a folder, expected a dataset; name a file; of your own pictures mmgen make-data"),
@@ -34,8 +35,7 @@ REFUSED = [
     ("make-data letters", 2, "unknown recipe 'letters': Available: "),
     ("make-data letters", 2, "; your own pictures: mmgen make-data folder letters"),
     ("make-data", 2, "Missing argument 'RECIPE'"),
-    ("baseline my.h5 -m /etc/passwd", 2, "unknown baseline '/etc/passwd'"),
-    ("baseline my.h5 -m ..", 2, "unknown baseline '..'"),
+    *(row for rows in added("REFUSED_LINES") for row in rows),
     ("plot traversals my.h5", 2, "unknown figure 'traversals': did you mean 'traversal'?"),
     ("export my.h5", 2, "Missing argument 'DIR'"),
     ("check", 2, "Missing argument 'FILE.py'"),

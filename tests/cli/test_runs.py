@@ -201,13 +201,13 @@ def test_no_stage_writes_behind_a_link_that_leads_out(
 
 
 def test_data_may_be_read_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a table of translations says: the folder of sentences, or a link to it, lies in that of the results."""
+    """As some tables say: the folder of the data, or a link to it, lies in that of the results."""
     (tmp_path / "else").mkdir()
     (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "multi30k").symlink_to(tmp_path / "else")
+    (tmp_path / "here" / "digits").symlink_to(tmp_path / "else")
     monkeypatch.setattr(_runs, "run_command", lambda *_, **__: (tmp_path / "here" / "d.h5").write_text("made"))
     monkeypatch.setattr("mmgen.experiments.record_command", lambda *_: None)
-    settings = {"recipe": "parallel-text", "train": "multi30k/train", "val": "multi30k/val", "languages": "en,de"}
+    settings = {"recipe": "mnist", "mnist": "digits/files"}
     stage = Stage(why="w", command="make-data", makes="d.h5", settings=settings)
     assert _runs.run_stage(stage, tmp_path / "here", []).seconds is not None
 

@@ -25,6 +25,7 @@ from mmgen.settings.arguments import check_arguments
 from mmgen.training.model_run import check_data
 from tests.generation import toy
 from tests.metrics.toy import write_dataset
+from tests.worlds import added
 
 STRANGE: dict[str, Any] = {
     "nothing": None,
@@ -251,7 +252,7 @@ def test_every_function_is_held_to_its_annotations(dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["train", "train_classifier", "fit_aggregate", "evaluate", "baseline", "sample", "show"]
+    "name", ["train", "train_classifier", "fit_aggregate", "evaluate", "sample", "show", *added("OF_A_FILE")]
 )
 def test_a_folder_is_refused_under_any_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file beside it would be named after it, and the folder that one is in has no name."""
@@ -261,7 +262,7 @@ def test_a_folder_is_refused_under_any_name(name: str, tmp_path: Path, monkeypat
             getattr(mmgen, name)(folder)
 
 
-@pytest.mark.parametrize("name", ["report", "explore", "compare"])
+@pytest.mark.parametrize("name", ["report", "compare", *added("OF_SEVERAL_FILES")])
 def test_bytes_are_no_list_of_files(name: str) -> None:
     with pytest.raises(UsageError, match=r"got b'x', expected (?!.*instances)"):
         getattr(mmgen, name)(b"x")

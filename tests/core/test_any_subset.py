@@ -132,15 +132,6 @@ def test_a_density_given_words_is_not_given_the_pictures_that_are_scored(trained
         source.draw(Batch({"text": torch.zeros(4, 2)}, {"text": torch.ones(4, dtype=torch.bool)}), 2, None)
 
 
-def test_a_page_draws_no_flow_of_several_conditions(trained: Path, tmp_path: Path) -> None:
-    mmgen.fit_aggregate(
-        trained, given="attributes,left", family="rectified-flow", steps=2, output=tmp_path / "a.safetensors",
-        device="cpu",
-    )  # fmt: skip
-    page = mmgen.explore([trained, tmp_path / "a.safetensors"], output=tmp_path / "e.html", number=1)
-    assert Path(page).stat().st_size > 10_000
-
-
 def test_a_fit_that_always_sees_all_answers_for_no_subset(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"keep_all got 1 for .*attributes,left"):
         mmgen.fit_aggregate(

@@ -17,8 +17,6 @@ import pytest
 from hypothesis import given, strategies as st
 from PIL import EpsImagePlugin, Image
 
-from mmgen.contrib.graphs._opcodes import read_opcodes
-from mmgen.contrib.graphs.data_recipes.planetoid import read_citations
 from mmgen.core import pictures
 from mmgen.core.errors import ArtifactError, DataError, MmgenError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
@@ -33,6 +31,7 @@ from mmgen.data_recipes._sources import read_amat
 from mmgen.data_recipes.dsprites import SpriteArchive
 from mmgen.generation.examples import read_file_images
 from tests.test_floors import SOURCES, name_of
+from tests.worlds import added_rows
 
 MB = 2**20
 
@@ -60,11 +59,10 @@ READERS: dict[str, Callable[[Path], object]] = {
     "celeba": lambda path: Source(path, "needed"),
     "scenes": lambda path: read_scene_file(path, 1, {}),
     "landmarks": _predictor,
-    "citations": lambda path: read_citations("cora", path),
-    "pickled": read_opcodes,
     "table": _folder,
     "zip of pictures": lambda path: FolderSource(path, None, ()),
     "dsprites": SpriteArchive,
+    **added_rows("READERS"),
 }
 """All that reads a file which somebody else made, but for mmgen's own formats, tables and settings."""
 

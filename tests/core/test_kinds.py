@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import mmgen
 import mmgen.modalities
 from mmgen import testing
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.contrib.patches.modalities.patch import PatchDescription
 from mmgen.core.errors import ArtifactError, SettingsError
 from mmgen.likelihoods.normal import Normal
 from mmgen.modalities._base import ROWS, Description, StoredArray
@@ -31,6 +31,7 @@ from mmgen.networks.mlp import Mlp
 from mmgen.settings.config import to_json_values, validate
 from mmgen.training.batches import DatasetRows, make_batch
 from tests.program import exit_code
+from tests.worlds import added, added_rows
 
 CPU = torch.device("cpu")
 NETWORKS = {"image": Mlp(hidden=(8,)), "attributes": AttributeNetwork(hidden=8), "text": TextNetwork(hidden=8, head=8)}
@@ -70,15 +71,13 @@ def some_vectors() -> Example:
     return Example(described, numbers, wrong, "not finite")
 
 
-def some_patches() -> Example:
-    levels = np.random.default_rng(0).integers(0, 256, (6, 3, 3), np.uint8)
-    return Example(PatchDescription(name="x", side=3), levels, None)  # any byte is a level
+def given_by_a_world(described: Description, stored: np.ndarray) -> Example:
+    return Example(described, stored, None)
 
 
 EXAMPLES = {
     "image": some_images, "attributes": some_attributes, "text": some_text, "vector": some_vectors,
-    "patch": some_patches,
-}  # fmt: skip
+} | {kind: partial(given_by_a_world, *parts) for kind, parts in added_rows("KINDS").items()}  # fmt: skip
 every_kind = pytest.mark.parametrize("kind", EXAMPLES)
 
 
@@ -91,7 +90,8 @@ def write(path: Path, example: Example, stored: np.ndarray) -> Path:
 
 
 def test_kinds_without_rows_are_tested_elsewhere() -> None:
-    assert set(mmgen.modalities.names()) - set(EXAMPLES) == {"graph"}, "see test_graph.py; others need an example here"
+    elsewhere = set().union(*added("KINDS_WITHOUT_ROWS"))
+    assert set(mmgen.modalities.names()) - set(EXAMPLES) == elsewhere, "others need an example here"
 
 
 @every_kind

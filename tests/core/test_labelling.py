@@ -10,9 +10,6 @@ import torch
 
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
-from mmgen.contrib.baselines import measure_labels
-from mmgen.contrib.baselines._base import BaselineData, LabelSupply
-from mmgen.contrib.baselines.commands.baseline import Baseline
 from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.plots._base import draw_plot
@@ -206,28 +203,7 @@ def test_planes_say_why_they_cannot_show_it(bars: Path, tmp_path: Path) -> None:
             draw_plot(figure, [out])
 
 
-def test_baselines_take_what_settings_say(bars: Path) -> None:
-    few = settings_of(bars, data={"labelled": None, "labelled_seed": None, "labelled_share": None, "paired": 0.1})
-    assert Baseline(bars)._label_supplies(few) == [LabelSupply(0.1)]
-    assert Baseline(bars, paired=[0.2])._label_supplies(few) == [LabelSupply(0.2)]
-    assert Baseline(bars)._label_supplies(settings_of(bars)) == [LabelSupply(count=12)]
-
-
-# The plain network beside it, and the model as a person uses it.
-
-
-def test_the_plain_network_has_the_same_labels(bars: Path) -> None:
-    settings = settings_of(bars, training={"steps": 60, "learning_rate": 1e-2})
-    rows = rows_of(bars, settings)
-    with Dataset.open(bars) as dataset:
-        material = BaselineData(dataset, settings)
-        chosen = material.labelled_positions(LabelSupply(count=12)).tolist()
-        assert sorted(chosen) == sorted(set(rows._example[: rows.labelled_rows].tolist()))
-        pairs = material.labelled_rows(LabelSupply(count=12))
-        assert len(pairs) == 12 and pairs.batch(torch.arange(12)).present["attributes"].all()
-    (score,) = measure_labels(bars, "supervised", [LabelSupply(count=12)], settings).run()
-    assert score.value == 100
-    assert [score.details[key] for key in ("labelled", "labelled_seed", "paired", "share")] == [12, 4, 12, 0.1]
+# The model as a person uses it.
 
 
 @pytest.mark.slow
@@ -255,7 +231,6 @@ def test_from_a_dataset_to_scores_and_pictures(
         (["plot", "latent-map", str(out), "-o", "map.png"], "cannot show it in a plane"),
         (["plot", "analogies", str(out), "--by", "colour", "-o", "by.png"], "colour"),
         (["fit-aggregate", str(out)], "a fitted density is continuous"),
-        (["baseline", str(bars), "--preset", "wu/mnist", "--paired", "0.1", "--labelled", "3"], "expected one of them"),
     ):
         assert exit_code(*wrong)
         assert words in " ".join(capsys.readouterr().err.split())

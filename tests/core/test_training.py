@@ -27,6 +27,7 @@ from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, read_experiment, train_model
 from mmgen.training.state import RunState, describe_interruption, state_path
 from mmgen.training.validation import NanGuard
+from tests.worlds import added, added_rows
 
 SIZE = 96
 TINY: dict[str, Any] = {
@@ -258,22 +259,21 @@ def test_every_preset_validates_and_builds(name: str) -> None:
                 **pictures,
                 "attributes": {"kind": "attributes", "names": ("digit",), "values": (("0", "1"),)},
                 "text": {"kind": "text", "vocabulary": ("red", "cube"), "length": 2},
-                "graph": {"kind": "graph", "nodes": 2708, "edges": 9, "absent": 2, "features": "features"},
-                "features": {"kind": "vector", "size": 1433},
-                "patch": {"kind": "patch", "side": 8},
+                **added_rows("MODALITIES_OF_PRESETS"),
             },
         },
     }
 
-    if name.startswith("wu/translation"):  # of sentences alone
-        words = {"kind": "text", "vocabulary": ("<unk>", "a", "dog"), "length": 3}
-        with_data["data"] = {"modalities": {"en": words, "de": words, "vi": words}, "main": "en"}
+    for start, data in added_rows("DATA_OF_PRESETS").items():
+        if name.startswith(start):
+            with_data["data"] = data
     if name == "flow/autoencoder":  # which the user completes with weights, or with pixels
         with_data["model"] = {**with_data["model"], "codec": {"name": "pixels"}}
     settings = read_experiment(with_data)
     with torch.device("meta"):
         model = build_model(settings.model, settings.build_objective().demands, settings.data)
-    least = 40_000 if name.startswith(("kipf/", "salakhutdinov/")) else 100_000
+    small = tuple(start for starts in added("SMALL_PRESETS") for start in starts)
+    least = 40_000 if name.startswith(small) else 100_000
     assert sum(p.numel() for p in model.parameters()) > least
 
 

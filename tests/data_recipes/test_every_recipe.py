@@ -10,11 +10,9 @@ from mmgen import data_recipes
 from mmgen.commands.make_data import preview_recipe
 from mmgen.settings.config import validate
 from mmgen.testing.data import NUMBER, check_recipe
-from tests.contrib.draw._coco import write_coco
-from tests.contrib.patches._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
-from tests.data_recipes._network import build_network
-from tests.own_data._pictures import write_classes, write_folder
+from tests.own_data._pictures import write_folder
+from tests.worlds import added_rows
 
 FACES = ("cv2", "dlib", "skimage", "face_recognition_models")
 
@@ -23,25 +21,20 @@ FACES = ("cv2", "dlib", "skimage", "face_recognition_models")
 def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     """Settings that make a recipe small, and its sources, by the name of the field; a recipe takes those it has."""
     faces = build_celeba(tmp_path_factory.mktemp("celeba"), NUMBER)
-    characters = build_omniglot(tmp_path_factory.mktemp("omniglot"))
     pictures = write_folder(tmp_path_factory.mktemp("own"), NUMBER)
-    translated = tmp_path_factory.mktemp("text") / "pairs.tsv"
-    translated.write_text("".join(f"a dog {row}\tein hund {row}\n" for row in range(NUMBER)) * 2)
     with pytest.MonkeyPatch.context() as patch:
-        papers = build_network(tmp_path_factory.mktemp("planetoid"), patch)
+        sources = {
+            field: write(tmp_path_factory.mktemp(field), patch) for field, write in added_rows("SMALL_SOURCES").items()
+        }
         yield {
+            **sources,
             "mnist": small_mnist,
-            "omniglot": characters,
             "celeba": faces,
             "number": NUMBER,
             "size": 32,
             "samples": 1,
             "detector": "aligned",
-            "planetoid": papers,
             "pictures": pictures,
-            "train": translated,
-            "coco": write_coco(tmp_path_factory.mktemp("coco") / "coco", 2 * NUMBER),
-            "dataset": str(write_classes(tmp_path_factory.mktemp("hub"), NUMBER)),
         }
 
 
@@ -51,12 +44,10 @@ def test_recipe(name: str, small: dict[str, object], tmp_path: Path) -> None:
     """Content depends on the seed, not on chunks; the file says how it was made; parts of a split share no row."""
     if name == "celeba-transforms" and any(importlib.util.find_spec(package) is None for package in FACES):
         pytest.skip("needs the extra faces")
-    if name == "hub":
-        pytest.importorskip("datasets")
+    for package in added_rows("PACKAGES_OF_RECIPES").get(name, ()):
+        pytest.importorskip(package)
     member = data_recipes.get(name)
-    if name == "five-grounds":  # needs more digits of a kind
-        pytest.importorskip("skimage")
-        small = {"source": "digits", "number": NUMBER}
+    small = added_rows("SETTINGS_OF_RECIPES").get(name, small)
     recipe = validate(member, {field: value for field, value in small.items() if field in member.model_fields})
     work = recipe.setup_work()
     assert work is None or name == "two-objects", (

@@ -1,9 +1,6 @@
 """Data under a published set's names: what is that set, what is not, and what is said of the one and the other."""
 
 import gzip
-import hashlib
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +10,6 @@ import pytest
 from mmgen import data_recipes
 from mmgen.artifacts import Dataset
 from mmgen.commands.make_data import preview_recipe
-from mmgen.contrib.graphs.data_recipes.planetoid import NETWORKS, compare_with_published, read_citations
-from mmgen.contrib.patches.data_recipes.omniglot import read_characters
-from mmgen.contrib.patches.data_recipes.patches import find_pictures
 from mmgen.core.errors import UsageError
 from mmgen.data_recipes import _sources
 from mmgen.data_recipes._celeba import _source
@@ -25,9 +19,7 @@ from mmgen.experiments._plan import find_experiment
 from mmgen.results.published import published_table
 from mmgen.settings.config import validate
 from tests.conftest import outside_data
-from tests.contrib.patches._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
-from tests.data_recipes._network import build_network
 
 
 def made(name: str, path: Path, **settings: Any) -> tuple[dict[str, Any], list[str]]:
@@ -82,39 +74,6 @@ def test_other_files_in_the_place_of_the_fixed_binarisation(tmp_path: Path) -> N
     assert settings["content"].startswith("not the binarised MNIST") and "no published numbers" in said[0]
 
 
-def test_omniglot_of_other_drawings(tmp_path: Path) -> None:
-    build_omniglot(tmp_path)
-    settings, said = made("omniglot", tmp_path / "d.h5", omniglot=tmp_path, number=20)
-    assert settings["content"] == "not OMNIGLOT as published"
-    assert "it has 24 drawings, expected 32,460" in said[0]
-
-
-@pytest.mark.slow
-def test_omniglots_files(tmp_path: Path) -> None:
-    small = outside_data("omniglot")
-    shutil.copy(small / "images_background_small1.zip", tmp_path / "small.zip")
-    shutil.copy(small / "images_background_small1.zip", tmp_path / "images_background_small1.zip")
-    assert read_characters(tmp_path / "images_background_small1.zip").content.is_published
-    assert read_characters(tmp_path / "small.zip").content.is_published is False, "of no known number of drawings"
-
-
-def test_citations_by_what_papers_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = build_network(tmp_path, monkeypatch)
-    found = read_citations("cora", folder)
-    assert compare_with_published("cora", found, folder).is_published is (
-        found.sha256 == NETWORKS["cora"].content or None
-    )
-
-
-@pytest.mark.parametrize("network", ["cora", "citeseer"])
-def test_published_networks(network: str) -> None:
-    source = outside_data("planetoid")
-    found = read_citations(network, source)
-    assert compare_with_published(network, found, source).is_published
-    changed = replace(found, sha256=hashlib.sha256(b"other features").hexdigest())
-    assert compare_with_published(network, changed, source).settings == {"content": f"not {network} as published"}
-
-
 def test_faces_are_counted_and_lists_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = build_celeba(tmp_path / "c", 24)
     assert Source(folder, "ignored").compare_with_published().why == "it has 24 images, expected 202,599"
@@ -126,17 +85,6 @@ def test_faces_are_counted_and_lists_compared(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(_source, "PUBLISHED", {name: sorted(md5)[0] for name, md5 in source._md5.items()})
         assert source.compare_with_published().settings == {}
         assert "is not verified to be CelebA (images are counted" in source.compare_with_published().notes[0]
-
-
-def test_pictures_of_other_numbers_are_not_berkeleys(tmp_path: Path) -> None:
-    for part, number in (("train", 200), ("test", 100)):
-        (tmp_path / part).mkdir()
-        for n in range(number):
-            (tmp_path / part / f"{n}{part}.png").touch()
-    (tmp_path / "cover.png").touch()
-    source = find_pictures(tmp_path)
-    assert source.content is not None and source.content.settings == {"content": "not BSDS300 as published"}
-    assert source.elsewhere == 1
 
 
 def test_published_numbers_do_not_stand_beside_other_data(small_mnist: Path, tmp_path: Path) -> None:

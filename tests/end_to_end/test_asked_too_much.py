@@ -11,6 +11,7 @@ import mmgen as library
 from mmgen.cli._main import command_names, load_command
 from tests.end_to_end.test_malformed import sentence
 from tests.program import TINY, instead, mmgen, within
+from tests.worlds import added, added_rows
 
 DIGITS = ["mnist-a", "--source", "digits", "--size", "32", "--number", "40", "--workers", "1"]
 WRITE = {
@@ -19,24 +20,21 @@ WRITE = {
     "train-classifier": ["d.h5", "--network", "small", "--steps", "2"],
     "fill-gaps": ["d.h5"],
     "fit-aggregate": ["small.safetensors", "--steps", "2", "--examples", "100"],
-    "fit-sharpener": ["small.safetensors", "--steps", "2"],
     "eval": ["small.safetensors", "--metric", "active-units"],
-    "baseline": ["d.h5", "--preset", "wu/mnist"],
     "sample": ["small.safetensors", "-n", "2"],
     "show": ["d.h5"],
     "plot": ["traversal", "small.safetensors"],
     "report": ["small.safetensors"],
-    "explore": ["small.safetensors"],
+    **added_rows("WRITE"),
 }
 ENDING = {
     "fill-gaps": "h5",
     "eval": "jsonl",
-    "baseline": "jsonl",
     "sample": "png",
     "show": "png",
     "plot": "png",
     "report": "html",
-    "explore": "html",
+    **added_rows("ENDING"),
 }
 
 
@@ -86,7 +84,9 @@ def test_nor_are_pipes_beside_it(folder: Path, tmp_path: Path, command: str, bes
     assert [path.name for path in tmp_path.iterdir()] == [f"m{beside}"]
 
 
-@pytest.mark.parametrize("command", ["make-data", "train", "train-classifier", "fit-aggregate", "eval", "baseline"])
+@pytest.mark.parametrize(
+    "command", ["make-data", "train", "train-classifier", "fit-aggregate", "eval", *added("KEEPS_FINISHED")]
+)
 def test_finished_work_is_replaced_only_when_told(folder: Path, model: Path, command: str) -> None:
     out = folder / f"finished-{command}.{ENDING.get(command, 'h5' if command == 'make-data' else 'safetensors')}"
     there = {"make-data": "d.h5", "train": model.name, "train-classifier": "judge.safetensors"}
@@ -171,7 +171,7 @@ def test_what_load_returns_says_what_it_is(model: Path) -> None:
     ("options", "said"),
     [
         (["--text-weight", "2"], "--text-weight got 2, expected nothing with target aggregate"),
-        (["--target", "scan", "--text-weight", "2"], "use --target true"),
+        *(row for rows in added("REFUSED_FITS") for row in rows),
         (["--target", "true", "--guidance", "2"], "--guidance got 2, expected nothing with target true"),
         (["--guidance", "2", "--set", "aggregate.target.name=true"], "it is a setting of target guided"),
         (["--guidance", "2", "--set", "aggregate.target.name=3"], "'aggregate.target.name' got 3, expected a name"),

@@ -12,6 +12,7 @@ from mmgen.artifacts import read_checkpoint, read_header, read_latents
 from mmgen.training.state import state_path
 from tests.conftest import Call
 from tests.program import mmgen as program
+from tests.worlds import added
 
 TINY = [
     "--set", "model.latent_size=[2,4,4]", "--set", "model.image_network.width=32", "--set", "model.hidden=16",
@@ -77,7 +78,7 @@ def test_files_keep_the_shape_of_z(made: Path) -> None:
         "plot embedding m.safetensors -o embedding.png",
         "plot reconstructions m.safetensors -o reconstructions.png",
         "fit-aggregate m.safetensors --family realnvp -o nvp.safetensors " + " ".join(FIT),
-        "explore m.safetensors -n 2 -o e.html",
+        *added("ON_A_GRID"),
         "report m.safetensors a.safetensors -o r.html",
         "export a.safetensors exported",
     ],

@@ -201,11 +201,6 @@ def test_the_lists_of_the_package_keep_to_the_same_rules(name: str) -> None:
     assert read_plan(name).scale
 
 
-def test_a_row_with_the_papers_numbers_alone() -> None:
-    row = next(row for table in read_plan("salakhutdinov-bsds").table for row in table.row if not row.measured)
-    assert row.name == "RNADE" and any(row.paper)
-
-
 def test_a_wrong_list_of_another_kind_is_still_told(tmp_path: Path) -> None:
     (tmp_path / "list.toml").write_text(LIST.replace('[[table.row]]\nname = "A"\nscores = "a.jsonl"\n', "row = []\n"))
     with pytest.raises(SettingsError, match="row"):

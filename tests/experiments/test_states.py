@@ -72,8 +72,9 @@ def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> No
     assert find_state(trained, tmp_path, ["d.h5"]) == "done"
     with pytest.raises(ArtifactError, match=r"was made with seed 0, expected seed 1; remove it"):
         find_state(other, tmp_path, ["d.h5"])
-    scores.write_text(score_line(data, seed=0))
-    found = [find_state(stage("baseline", "m.jsonl", dataset="d.h5", seed=seed), tmp_path, ["d.h5"]) for seed in (0, 1)]
+    scores.write_text(score_line(model, seed=0))
+    files = ["d.h5", "m.safetensors"]
+    found = [find_state(stage("eval", "m.jsonl", model=files[1], seed=seed), tmp_path, files) for seed in (0, 1)]
     assert found == ["done", "outdated"]
 
 

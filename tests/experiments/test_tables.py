@@ -229,42 +229,6 @@ def test_the_page_lists_what_was_used(two_models: Plan, tmp_path: Path) -> None:
     assert listed[0].endswith("| `` mmgen make-data mnist --note `two?lines` \\| touch `` |")
 
 
-def test_a_cell_is_found_by_its_method_and_share() -> None:
-    plan = read_plan("wu-figure3/mnist")
-    table = plan.table[0]
-    found = [
-        Score(
-            "label-accuracy",
-            "whole description",
-            value,
-            1.0,
-            "%",
-            "higher",
-            10,
-            "x",
-            protocol=protocol,
-            details=details,
-        )
-        for value, protocol, details in (
-            (1.0, "mean", {"method": "mvae", "share": 0.01}),
-            (2.0, "samples", {"method": "mvae", "share": 0.01}),
-            (3.0, "baseline", {"method": "logistic", "share": 0.01}),
-            (4.0, "baseline", {"method": "logistic", "share": 1.0}),
-        )
-    ]
-    compared = compare_table(table, {"a.jsonl": found})
-    ours = compared.ours
-    (shown,) = comparison_tables(plan, [compared])
-    assert shown.columns[1] == "ours: 28 pairs", "there are no columns for numbers that the paper does not have"
-    values = {
-        (column.details["share"], row.details["method"]): cell.value
-        for row, cells in zip(table.row, ours, strict=True)
-        for column, cell in zip(table.column, cells, strict=True)
-        if cell is not None
-    }
-    assert values == {(0.01, "mvae"): 1.0, (0.01, "logistic"): 3.0, (1.0, "logistic"): 4.0}
-
-
 REPEATED = """
 title = "Three splits"
 source = "ours"
@@ -285,7 +249,7 @@ folder = "runs/three"
 each = "run"
 why = "Split {run}"
 command = "make-data"
-recipe = "planetoid"
+recipe = "mnist-a"
 seed = "{run}"
 makes = "data-{run}.h5"
 

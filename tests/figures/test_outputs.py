@@ -13,6 +13,7 @@ from mmgen.artifacts.pages import check_page
 from mmgen.core.errors import UsageError
 from tests.figures.test_trade_off import example
 from tests.program import exit_code
+from tests.worlds import added
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def files(world: Path, tmp_path: Path) -> Path:
     ("arguments", "out"),
     [
         (["eval", "flat.safetensors", "--metric", "coverage"], "data.h5"),
-        (["baseline", "data.h5"], "flat.safetensors"),
+        *(row for rows in added("LOST") for row in rows),
         (["plot", "curves", "flat.safetensors"], "flat.safetensors"),
         (["report", "flat.safetensors", "scores.jsonl"], "scores.jsonl"),
         (["show", "flat.safetensors"], "data.h5"),
@@ -70,7 +71,7 @@ def test_a_page_has_the_ending_of_one(kind: Any, name: str, tmp_path: Path) -> N
     [
         (["report", "flat.safetensors"], "thesis.html"),
         (["report", "flat.safetensors"], "explored.html"),
-        (["explore", "flat.safetensors"], "thesis.html"),
+        *(row for rows in added("NOT_OURS") for row in rows),
         (["plot", "curves", "flat.safetensors"], "photo.png"),
         (["plot", "curves", "flat.safetensors"], "drawn.svg"),
         (["show", "data.h5"], "photo.png"),

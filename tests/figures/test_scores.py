@@ -11,6 +11,7 @@ from mmgen.core.errors import ArtifactError
 from mmgen.figures.report.scores import make_score_tables
 from mmgen.results.published import published_classifiers, published_papers, published_tables
 from mmgen.results.score import Score, read_scores
+from tests.worlds import added_rows
 
 VE_DATA = {"recipe": "mnist-a", "size": 64, "binarise": True, "source": "mnist", "number": 700_000}
 
@@ -69,14 +70,13 @@ def test_every_published_number_says_which_data_it_is_about() -> None:
     """And each is its own data: the default settings of its recipe, but for what the paper chose otherwise."""
     from mmgen import data_recipes
 
+    by_worlds = added_rows("CHOSEN_BY_PAPERS")
     for published in (*published_tables(), *published_classifiers()):
         assert published.settings.keys() & {"size", "network", "orientations", "side", "languages"}
         known = data_recipes.get(published.recipe).model_fields
         assert set(published.settings) <= set(known)
         chosen = {"binarise": "dynamic"} if published.source.startswith("BGS") else {}
-        chosen |= {"network": published.settings["network"]} if published.recipe == "planetoid" else {}
-        chosen |= {"pictures": published.settings["pictures"]} if published.recipe == "patches" else {}
-        chosen |= dict(published.settings) if published.recipe == "parallel-text" else {}
+        chosen |= {key: published.settings[key] for key in by_worlds.get(published.recipe, ())}
         own = {"recipe": published.recipe} | {key: known[key].default for key in published.settings} | chosen
         assert published.differences(own) == []
         for key in published.settings:

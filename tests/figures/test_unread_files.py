@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.contrib.explore.make import Limits, make_explorer
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.plots._base import draw_plot
 from tests.cli.conftest import Run, run
 from tests.figures.test_trade_off import example
+from tests.worlds import added
 
 __all__ = ["run"]  # the fixture
 
 SCORES = {"trade-off", "disentanglement", "weak-supervision"}
-LINES = SCORES | {"attention", "contours", "latent-map", "embedding"}
+LINES = SCORES | {"contours", "latent-map", "embedding"}.union(*added("LINES"))
 """As docs/figures.md has them."""
-ANIMATED = {"draw-steps"}
+ANIMATED: set[str] = set().union(*added("ANIMATED"))
 
 
 def test_what_figures_say_of_themselves() -> None:
@@ -88,13 +88,3 @@ def test_a_metric_that_there_is_not_is_told_first(tmp_path: Path) -> None:
             draw_plot("trade-off", [example(tmp_path)], metrics=metrics)
     with pytest.raises(UsageError, match="unknown metric 'factor-scroe': did you mean 'factor-score'"):
         draw_plot("disentanglement", [example(tmp_path)], metrics=["factor-scroe"])
-
-
-@pytest.mark.slow
-def test_a_page_to_explore_says_so_too(world: Path, tmp_path: Path) -> None:
-    log, limits = tmp_path / "a.log.jsonl", Limits(1, 2)
-    log.write_text('{"step": 1}\n')
-    files = [world / "flat.safetensors", world / "judge.safetensors"]
-    assert "does not use" not in make_explorer(files, tmp_path / "e.html", limits=limits).run().read_text()
-    page = make_explorer([*files, log], tmp_path / "e.html", limits=limits).run().read_text()
-    assert "The page does not use" in page and f"{log.name} (a log of training)." in page

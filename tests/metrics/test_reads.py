@@ -14,6 +14,7 @@ from mmgen import experiments, metrics
 from mmgen.cli import _own_pictures, quickstart
 from mmgen.cli._main import load_command, main
 from mmgen.core.errors import UsageError
+from mmgen.core.worlds import CONTRIB
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.experiments._plan import read_plan
 from mmgen.metrics._base import check_options_are_read, evaluate
@@ -69,6 +70,8 @@ def test_no_command_line_of_ours_gives_what_nothing_reads(source: Callable[[], I
     assert forms
     for line in forms.values():
         asked, said = said_in(line)
+        if not (CONTRIB.is_dir() or {*asked} <= {*metrics.names()}):
+            continue  # a page about a world that is not here
         check_options_are_read(asked or ["correctness", "coverage"], said)
 
 

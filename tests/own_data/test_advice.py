@@ -1,52 +1,26 @@
 """What a refusal tells people to do is done here, and the command goes on."""
 
-import csv
-import json
 import re
 import shlex
 import shutil
-import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.own_data._obeying import CASES, FOLDER, REFUSED, Obey, then, unpack
 from tests.own_data._pictures import write_folder
 from tests.own_data._tables import PICTURES
-from tests.own_data.test_cases import CASES, FOLDER, PARALLEL, REFUSED, ROWS
+from tests.own_data.test_cases import ROWS
 from tests.own_data.test_tables import REFUSED as TABLES_REFUSED
 from tests.own_data.test_wrong_folders import WRONG
 from tests.program import within
-
-Obey = Callable[[Path], str]
-"""Does in a copy of the cases what the message says; returns the command to try next, {} being what it reads."""
-
-HUB = "hub {} --dry-run --size 32"
-PATCHES = "patches --pictures {}"
-
-
-def _unpack(where: str, command: str = FOLDER, encoding: str | None = None) -> Obey:
-    """Unpack all archives of a folder, or the one file."""
-
-    def obey(root: Path) -> str:
-        path = root / where
-        to = path if path.is_dir() else path.parent / "unpacked"
-        for archive in [*path.iterdir()] if path.is_dir() else [path]:
-            if tarfile.is_tarfile(archive):
-                with tarfile.open(archive) as opened:
-                    opened.extractall(to, filter="data")
-            elif zipfile.is_zipfile(archive):
-                with zipfile.ZipFile(archive, metadata_encoding=encoding) as opened:
-                    opened.extractall(to)
-        return command.format(to.relative_to(root))
-
-    return obey
+from tests.worlds import added_rows
 
 
 def _rename_folders(where: str, names: dict[str, str]) -> Obey:
     def obey(root: Path) -> str:
-        _unpack(where)(root)
+        unpack(where)(root)
         to = (root / where).parent / "unpacked"
         for old, new in names.items():
             (to / old).rename((to / old).with_name(new))
@@ -55,109 +29,32 @@ def _rename_folders(where: str, names: dict[str, str]) -> Obey:
     return obey
 
 
-def _change_lines(keep: Callable[[str], bool], *files: str) -> Callable[[Path], None]:
-    """Take out of all files the lines that one of them should not have."""
-
-    def change(root: Path) -> None:
-        rows = list(zip(*((root / name).read_text(encoding="utf-8").split("\n") for name in files), strict=True))
-        kept = [row for row in rows[:-1] if all(map(keep, row))]
-        for number, name in enumerate(files):
-            (root / name).write_text("".join(f"{row[number]}\n" for row in kept), encoding="utf-8")
-
-    return change
-
-
-def _then(change: Callable[[Path], None], command: str) -> Obey:
-    def obey(root: Path) -> str:
-        change(root)
-        return command
-
-    return obey
-
-
-def _write_pairs(root: Path, pairs: list[tuple[str, str]]) -> str:
-    (root / "pairs.tsv").write_text("".join(f"{en}\t{de}\n" for en, de in pairs), encoding="utf-8")
-    return PARALLEL.format("pairs.tsv")
-
-
-def _convert_csv(root: Path) -> str:
-    with (root / "parallel-other-forms/pairs.csv").open(encoding="utf-8", newline="") as file:
-        return _write_pairs(root, [(row["en"], row["de"]) for row in csv.DictReader(file)])
-
-
-def _convert_json(root: Path) -> str:
-    lines = (root / "parallel-other-forms/train.jsonl").read_text(encoding="utf-8").splitlines()
-    return _write_pairs(root, [(row["en"], row["de"]) for row in map(json.loads, lines)])
-
-
-def _convert_tmx(root: Path) -> str:
-    text = (root / "parallel-other-forms/train.tmx").read_text(encoding="utf-8")
-    return _write_pairs(root, re.findall(r'"en"><seg>(.*?)</seg>.*?"de"><seg>(.*?)</seg>', text))
-
-
-def _convert_sgm(root: Path) -> str:
-    for language in ("en", "de"):
-        text = (root / f"parallel-other-forms/dev.{language}.sgm").read_text(encoding="utf-8")
-        sentences = re.findall(r"<seg[^>]*>(.*?)</seg>", text)
-        (root / f"dev.{language}").write_text("".join(f"{one.strip()}\n" for one in sentences), encoding="utf-8")
-    return PARALLEL.format("dev")
-
-
-def _rename_members(root: Path) -> str:
-    old = root / "webdataset-points/00000.tar"
-    with tarfile.open(old) as source, tarfile.open(root / "renamed.tar", "w") as target:
-        for member in source:
-            stem, _, ending = member.name.rpartition(".")
-            member.name = f"{stem.replace('.', '-')}.{ending}"
-            target.addfile(member, source.extractfile(member))
-    return HUB.format("renamed.tar")
-
-
 def _remove_rows_of(root: Path) -> None:
     table = root / "flickr8k-token/Flickr8k_text/Flickr8k.token.txt"
     lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
     table.write_text("".join(line for line in lines if not line.startswith("9999_ab.jpg.1")), encoding="utf-8")
 
 
-TAGS = [f"parallel-markup-lines/tags/train.{language}" for language in ("en", "de")]
-BLANK = [f"parallel-blank-lines/three/train.{language}" for language in ("en", "de")]
 ZIPS = {"z1-cp932": "cp932", "z2-gbk": "gbk", "z3-cp1252": "cp850", "z4-cp932-table": "cp932"}
 
 SEGMENTS = {"seg_train": "train", "seg_test": "test"}
 
 OBEYED: dict[tuple[str, str], Obey] = {
-    ("coco-packed", "coco-captions"): _unpack("coco-packed", "coco-captions {} --dry-run"),
-    ("coco-packed", "folder"): _unpack("coco-packed", f"{FOLDER} --folders-are-classes"),
-    ("flickr8k-token", "folder"): _then(
+    ("coco-packed", "folder"): unpack("coco-packed", f"{FOLDER} --folders-are-classes"),
+    ("flickr8k-token", "folder"): then(
         _remove_rows_of, f"{FOLDER} --metadata {{}}/Flickr8k_text/Flickr8k.token.txt".replace("{}", "flickr8k-token")
     ),
-    ("packed-by-tar", "folder"): _unpack("packed-by-tar", f"{FOLDER} --folders-are-classes"),
-    ("packed-by-tar/pictures.tar", "folder"): _unpack("packed-by-tar/pictures.tar"),
-    ("packed-by-tar/BSR_bsds500.tgz", "patches"): _unpack("packed-by-tar/BSR_bsds500.tgz", PATCHES),
+    ("packed-by-tar", "folder"): unpack("packed-by-tar", f"{FOLDER} --folders-are-classes"),
+    ("packed-by-tar/pictures.tar", "folder"): unpack("packed-by-tar/pictures.tar"),
     ("split-folders/set-words.zip", "folder"): _rename_folders(
         "split-folders/set-words.zip", {"training_set": "train", "test_set": "test"}),
     ("split-folders/twice.zip", "folder"): _rename_folders(
         "split-folders/twice.zip", {"seg_train/seg_train": "all", "seg_test/seg_test": "all", **SEGMENTS}),
     ("split-folders/years.zip", "folder"): _rename_folders(
         "split-folders/years.zip", {"train2017": "train", "val2017": "val"}),
-    **{(f"zip-of-old-windows/{name}.zip", "folder"): _unpack(f"zip-of-old-windows/{name}.zip", encoding=encoding)
+    **{(f"zip-of-old-windows/{name}.zip", "folder"): unpack(f"zip-of-old-windows/{name}.zip", encoding=encoding)
        for name, encoding in ZIPS.items()},
-    ("img2dataset-folder", "hub"): _then(
-        lambda root: None, f"{HUB} --caption text --ignore key".format("img2dataset-folder/00000.tar")),
-    ("webdataset-points", "hub"): _rename_members,
-    ("parallel-blank-lines/three/train", "parallel-text"): _then(
-        _change_lines(lambda line: bool(line.strip()), *BLANK), PARALLEL.format("parallel-blank-lines/three/train")),
-    ("parallel-markup-lines/tags/train", "parallel-text"): _then(
-        _change_lines(lambda line: "<" not in line, *TAGS), PARALLEL.format("parallel-markup-lines/tags/train")),
-    ("parallel-markup-lines/header.tsv", "parallel-text"): _then(
-        lambda root: (root / "parallel-markup-lines/header.tsv").write_text(
-            (CASES / "parallel-markup-lines/header.tsv").read_text(encoding="utf-8").partition("\n")[2],
-            encoding="utf-8") and None,
-        PARALLEL.format("parallel-markup-lines/header.tsv")),
-    ("parallel-other-forms/dev", "parallel-text"): _convert_sgm,
-    ("parallel-other-forms/pairs.csv", "parallel-text"): _convert_csv,
-    ("parallel-other-forms/train.jsonl", "parallel-text"): _convert_json,
-    ("parallel-other-forms/train.tmx", "parallel-text"): _convert_tmx,
+    **added_rows("OBEYED"),
 }  # fmt: skip
 
 NO_ADVICE = {"nas-thumbnails/bins.zip", "dry-run-of-nothing", "ignored-list/pictures.zip"}

@@ -1,26 +1,20 @@
 """The inputs that people have brought, one row each: read or refused, with words of the sentence."""
 
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from mmgen.cli._main import main
-from tests.program import MMGEN, environment
+from tests.own_data._obeying import CASES, FOLDER, READ, REFUSED
+from tests.worlds import added
 
-CASES = Path(__file__).parents[3] / "shared" / "cases"
-
-READ, REFUSED = 0, 1
-FOLDER = "folder {} --dry-run --size 32"
-PARALLEL = "parallel-text --languages en,de --min-count 2 --train {}"
 PARTS = "which may be parts of a split; call all folders of one level train, val or test"
 ENCODING = "holds a name in no known encoding"
 OTHER_TABLE = "--metadata takes a table of another name"
 
 ROWS: list[tuple[str, str, int, str]] = [
     ("class-called-train/pictures.zip", FOLDER, READ, "'class': it says the same as 'kind' of every picture"),
-    ("coco-packed", "coco-captions {} --dry-run", REFUSED, "no file for captions_train*.json, only 3 .zip; unpack"),
     ("coco-packed", FOLDER, REFUSED, "no pictures in coco-packed, only '.zip', '.txt'; expected PNG"),
     ("flickr8k-token", FOLDER, READ, OTHER_TABLE),
     ("flickr8k-token", f"{FOLDER} --metadata flickr8k-token/Flickr8k_text/Flickr8k.token.txt", REFUSED,
@@ -31,7 +25,6 @@ ROWS: list[tuple[str, str, int, str]] = [
     ("nas-thumbnails/synology.zip", FOLDER, READ, "left out: 2 hidden files, and folders that begin with . @ # or $"),
     ("packed-by-tar", FOLDER, REFUSED, "convert others, and unpack archives"),
     ("packed-by-tar/pictures.tar", FOLDER, REFUSED, "it is no zip, or a truncated one"),
-    ("packed-by-tar/BSR_bsds500.tgz", "patches --pictures {}", REFUSED, "unpack what is packed otherwise"),
     ("png-long-text/pictures.zip", FOLDER, READ, "pictures: 27, all of 16 x 16 pixels"),
     ("sidecar-captions/pictures.zip", FOLDER, READ, "captions 'text': "),
     ("split-folders/below-classes.zip", FOLDER, READ, "split 'given' (as the source divides): train 13, val 1"),
@@ -56,24 +49,11 @@ ROWS: list[tuple[str, str, int, str]] = [
     ("zip-of-old-windows/z2-gbk.zip", FOLDER, REFUSED, ENCODING),
     ("zip-of-old-windows/z3-cp1252.zip", FOLDER, REFUSED, ENCODING),
     ("zip-of-old-windows/z4-cp932-table.zip", FOLDER, REFUSED, ENCODING),
-    ("img2dataset-folder", "hub {} --dry-run --size 32", REFUSED, "has no column of pictures, only 'url', 'caption'"),
-    ("parquet-of-pandas", "hub {} --dry-run --size 32", READ, "pictures: "),
-    ("parquet-of-pandas/data.parquet", "hub {} --image-column image --dry-run --size 32", READ, "pictures: "),
     ("white-icons/pictures.zip", FOLDER, READ,
      "warning: 24 of 24 pictures are of one colour, with nothing to learn; of see-through ones another --background"),
-    ("webdataset-points", "hub {} --dry-run --size 32", REFUSED, "name a dataset of images"),
     ("dry-run-of-nothing", "celeba-18 --celeba nowhere --dry-run", REFUSED, "there is no folder or zip nowhere"),
     ("dry-run-of-nothing", "mnist --mnist nowhere --dry-run", REFUSED, "there is no folder nowhere"),
-    ("parallel-blank-lines/last/train", PARALLEL, READ, "parts: "),
-    ("parallel-blank-lines/three/train", PARALLEL, REFUSED, "line 41 and 2 more lines of"),
-    ("parallel-carriage-return/one/train", PARALLEL, READ, "parts: 102 train, 6 val, 12 test"),
-    ("parallel-carriage-return/two/train", PARALLEL, READ, "parts: 102 train, 6 val, 12 test"),
-    ("parallel-markup-lines/tags/train", PARALLEL, REFUSED, "have markup, expected a sentence; take such lines out"),
-    ("parallel-markup-lines/header.tsv", PARALLEL, REFUSED, "names the columns in its first line"),
-    ("parallel-other-forms/dev", PARALLEL, REFUSED, "there is no parallel-other-forms/dev.en"),
-    ("parallel-other-forms/pairs.csv", PARALLEL, REFUSED, "save the table as tab-separated text (UTF-8)"),
-    ("parallel-other-forms/train.jsonl", PARALLEL, REFUSED, "save the table as tab-separated text (UTF-8)"),
-    ("parallel-other-forms/train.tmx", PARALLEL, REFUSED, "save the table as tab-separated text (UTF-8)"),
+    *(row for rows in added("CASES") for row in rows),
 ]  # fmt: skip
 
 OTHER_DOORS = {
@@ -108,20 +88,3 @@ def test_what_people_have_brought(
     out, err = capsys.readouterr()
     assert left.value.code == code, err
     assert says in out + err and "Traceback" not in err
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
-def test_every_case_has_a_row() -> None:
-    assert {case.name for case in CASES.iterdir()} == {row[0].partition("/")[0] for row in ROWS} | OTHER_DOORS
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
-def test_a_home_that_is_not_there_is_named_and_not_the_folder(tmp_path: Path) -> None:
-    pytest.importorskip("datasets")
-    nowhere = tmp_path / "file"
-    nowhere.touch()
-    words = [*MMGEN, "make-data", "hub", str(CASES / "parquet-of-pandas"), "--size", "16", "-o", str(tmp_path / "h.h5")]
-    variables = {**environment(), "HF_HOME": str(nowhere / "cache")}
-    done = subprocess.run(words, env=variables, capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.count("mmgen: cannot use ") == 1
-    assert "name it by the variable HF_HOME" in done.stderr and "parquet-of-pandas:" not in done.stderr

@@ -9,24 +9,16 @@ import pytest
 
 from mmgen.codecs import read_pretrained
 from mmgen.core.errors import ArtifactError
+from tests.own_data._obeying import write_files
 from tests.own_data._pictures import picture, write_folder
 from tests.program import within
+from tests.worlds import added_rows
 
 STAND_INS = {
     "pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "a pointer of Git LFS"),
     "page": (b"\n<!DOCTYPE html>\n<html><head><title>Sign in</title></head></html>\n", "a web page"),
 }
 IDX = [f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
-CORA = ["x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"]
-
-
-def _write(*names: str) -> Callable[[Path, bytes], None]:
-    def write(root: Path, data: bytes) -> None:
-        for name in names:
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_bytes(data)
-
-    return write
 
 
 def _among_pictures(name: str) -> Callable[[Path, bytes], None]:
@@ -44,26 +36,17 @@ def _in_a_zip(root: Path, data: bytes) -> None:
 
 
 FOLDER = ["make-data", "folder", "p", "--dry-run", "--size", "8", "--workers", "1"]
-PARALLEL = ["make-data", "parallel-text", "--languages", "en,de", "--train", "t"]
 DOORS: dict[str, tuple[Callable[[Path, bytes], None], list[str]]] = {
     "table": (_among_pictures("metadata.csv"), FOLDER),
     "picture": (_among_pictures("005.png"), FOLDER),
-    "zip": (_write("p.zip"), ["make-data", "folder", "p.zip", "--dry-run"]),
+    "zip": (write_files("p.zip"), ["make-data", "folder", "p.zip", "--dry-run"]),
     "picture in a zip": (_in_a_zip, ["make-data", "folder", "p.zip", "--dry-run", "--size", "8", "--workers", "1"]),
-    "patches": (_write("p.zip"), ["make-data", "patches", "--pictures", "p.zip"]),
-    "dataset": (_write("d.h5"), ["train", "d.h5", "--objective", "telbo"]),
-    "model": (_write("m.safetensors"), ["sample", "m.safetensors", "--given", "a=b"]),
-    "scores": (_write("s.jsonl"), ["compare", "s.jsonl"]),
-    "graph": (_write(*(f"g/ind.cora.{name}" for name in CORA)), ["make-data", "planetoid", "--planetoid", "g"]),
-    "annotations": (
-        _write("c/captions_train2017.json", "c/captions_val2017.json"),
-        ["make-data", "coco-captions", "c", "--dry-run"],
-    ),
-    "sentences": (_write("t.en", "t.de"), PARALLEL),
-    "digits": (_write(*(f"m/{name}" for name in IDX)), ["make-data", "mnist", "--mnist", "m"]),
-    "sprites": (_write("s.npz"), ["make-data", "dsprites", "--dsprites", "s.npz"]),
-    "parquet": (_write("x.parquet"), ["make-data", "hub", "x.parquet", "--dry-run"]),
-    "webdataset": (_write("h/x.tar"), ["make-data", "hub", "h", "--dry-run"]),
+    "dataset": (write_files("d.h5"), ["train", "d.h5", "--objective", "telbo"]),
+    "model": (write_files("m.safetensors"), ["sample", "m.safetensors", "--given", "a=b"]),
+    "scores": (write_files("s.jsonl"), ["compare", "s.jsonl"]),
+    "digits": (write_files(*(f"m/{name}" for name in IDX)), ["make-data", "mnist", "--mnist", "m"]),
+    "sprites": (write_files("s.npz"), ["make-data", "dsprites", "--dsprites", "s.npz"]),
+    **added_rows("DOORS"),
 }  # fmt: skip
 
 
@@ -84,7 +67,7 @@ def test_a_stand_in_is_called_so(kind: str, door: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", STAND_INS)
 def test_a_stand_in_for_weights_is_called_so(kind: str, tmp_path: Path) -> None:
     data, says = STAND_INS[kind]
-    _write("diffusion_pytorch_model.safetensors")(tmp_path, data)
+    write_files("diffusion_pytorch_model.safetensors")(tmp_path, data)
     (tmp_path / "config.json").write_text(json.dumps({"_class_name": "AutoencoderTiny"}))
     with pytest.raises(ArtifactError, match=f"it is {says} instead of the file"):
         read_pretrained(tmp_path)

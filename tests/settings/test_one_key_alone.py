@@ -11,19 +11,19 @@ import pytest
 import mmgen
 from mmgen.classifier import ClassifierSettings
 from mmgen.commands import stage_class
-from mmgen.contrib.sharpening import SharpeningSettings
 from mmgen.core.errors import MmgenError
 from mmgen.posteriors import FitSettings
 from mmgen.settings.registry import registry_of
 from mmgen.settings.settings_table import ROOM_KEYS, list_member_settings, list_settings
 from mmgen.training.model_run import ExperimentSettings
+from tests.worlds import added_rows
 
 VALUES: tuple[Any, ...] = (1, -0.5, "x", True, None, [16], [], {}, {"name": "x"})
 SCHEMAS = {
     "train": (ExperimentSettings, "model", "network", "objective"),
     "fit-aggregate": (FitSettings, "aggregate family", "fit target"),
     "train-classifier": (ClassifierSettings,),
-    "fit-sharpener": (SharpeningSettings,),
+    **added_rows("SCHEMAS"),
 }
 """Settings of a command, and rooms whose members have further ones."""
 

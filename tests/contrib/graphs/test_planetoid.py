@@ -21,7 +21,7 @@ from mmgen.contrib.graphs.data_recipes.planetoid import (
     read_citations,
 )
 from mmgen.core.errors import DataError
-from tests.data_recipes._network import expect, publish
+from tests.contrib.graphs._network import expect, publish
 
 REAL = Path(__file__).resolve().parents[4] / "shared" / "data" / "planetoid"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the citation networks are not here")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mmgen.commands._base import Stage, nest_settings
 from mmgen.core.errors import UsageError
@@ -29,6 +29,8 @@ class Baseline(Stage["Scores"]):
     mmgen plot weak-supervision draws. Densities are fitted to the training part. They write log p(x) of the test part,
     a JSON line like that of mmgen eval --metric log-likelihood.
     """
+
+    first_in_lists: ClassVar[str | None] = "dataset"
 
     dataset: Annotated[File, InputFile("dataset")]
     """Dataset file."""

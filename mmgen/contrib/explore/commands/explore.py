@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from mmgen.commands._base import Drawing
 from mmgen.commands._folders import expand_folders, find_explored_files
@@ -22,6 +22,8 @@ class Explore(Drawing[Path]):
     and flow are small, the page draws pictures itself; else it has pictures of words that are drawn beforehand, and
     neither sliders nor a map. It needs no server and no network: open it from a disk, send it, or put it on a web site.
     """
+
+    first_in_lists: ClassVar[str | None] = ""
 
     files: Annotated[File | Sequence[File], InputFile("file", folders=find_explored_files), Option(metavar="FILES...")]
     """A model and its fitted posteriors, or a judge; or a folder with these, such as that of mmgen quickstart."""
