@@ -42,7 +42,10 @@ def test_a_training_state_may_hold_an_infinity(tmp_path: Path) -> None:
 def overflow(path: Path, kind: str, part: str) -> Path:
     """The file with weights of a part so large that sums of them overflow; each number is finite."""
     header, tensors = read_checkpoint(path, kind)
-    large = {name: one * 1e38 if part in name and one.is_floating_point() else one for name, one in tensors.items()}
+    large = {
+        name: (one * 1e38).clamp(-3e38, 3e38) if part in name and one.is_floating_point() else one
+        for name, one in tensors.items()
+    }
     assert any(not one.equal(tensors[name]) for name, one in large.items())
     return_path = path.with_name(f"large-{path.name}")
     write_checkpoint(
@@ -67,5 +70,11 @@ def test_weights_that_are_finite_and_overflow_make_no_pictures_encodings_or_answ
     pictures = data.read_image("image", slice(0, 2))
     with pytest.raises(DataError, match=f"encodings by this model {said}"):
         mmgen.load(overflow(path, "model", "encoder")).encode(pictures)
+    reads = tmp_path / "r.safetensors"
+    mmgen.train(
+        data.path, reads, objective="jmvae", steps=1, batch=8, settings=settings, device="cpu", precision="32-true"
+    )
+    with pytest.raises(DataError, match=rf"means and deviations of the posterior of .*large-r.safetensors {said}"):
+        mmgen.load(overflow(reads, "model", "inference")).posterior("shape=heart")
     with pytest.raises(DataError, match=f"answers of this judge {said}"):
         load_classifier(overflow(judge, "classifier", "")).predict(torch.from_numpy(pictures).float())
