@@ -21,6 +21,7 @@ from mmgen.training.pairing import choose_paired_examples
 from tests.core.test_labelling import SIZE, TRAIN, write
 from tests.core.test_vlvae import SMALL, folder
 from tests.program import exit_code
+from tests.worlds import added
 
 __all__ = ["folder"]  # a fixture: captions of squares and a model of them
 
@@ -82,7 +83,7 @@ FEW = {"paired": 0.1}
     ("objective", "data", "aggregate", "described", "others"),
     [
         ({}, LABELLED, {}, 12, 0),
-        ({}, LABELLED, {"target": {"name": "scan"}}, 12, 0),
+        *(({}, LABELLED, {"target": {"name": name}}, 12, 0) for name in added("TARGETS_OF_DESCRIPTIONS")),
         ({}, LABELLED, TRUE, 12, 0),
         ({}, LABELLED, {"examples": 5}, 5, 0),
         ({"name": "telbo"}, LABELLED, {}, 12, 0),
