@@ -47,7 +47,7 @@ format: $(VENV)/.installed-dev  ## Mend style
 types: $(VENV)/.installed-dev  ## Types
 	$(BIN)/mypy
 
-site: $(VENV)/.installed-dev  ## Build the pages as a site with search into build/site, and check every link
+site: $(VENV)/.installed-dev  ## Build the pages as a site into build/site, and check every link; after make quickstart with its page
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## Remove what was built, not what was made

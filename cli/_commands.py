@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 
 from mmgen.cli._options import LARGEST_SEED, Code
 from mmgen.core.errors import UsageError
-from mmgen.settings.registry import insert_member_names
+from mmgen.settings.registry import add_code, insert_member_names
 
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
 """Placeholders of values in help, by type, for options without one of their own; a switch has none."""
@@ -70,8 +70,6 @@ def _add_code_option(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def command(*, code: list[Path] | None = None, **options: Any) -> Any:
         if code:
-            from mmgen.settings.registry import add_code
-
             for path in code:
                 add_code(path)
         return function(**options)

@@ -10,7 +10,7 @@ import typer
 
 from mmgen.cli._console import print_result, print_result_lines, print_result_table, say
 from mmgen.cli._options import complete_kinds, complete_names_of_kind
-from mmgen.core.errors import MmgenError, UsageError, advise_path, reason_of
+from mmgen.core.errors import MmgenError, UsageError, advise_path, format_unknown_name, reason_of
 from mmgen.settings.kinds import path_of
 
 if TYPE_CHECKING:
@@ -99,7 +99,6 @@ def list_command(
     """
     import sys
 
-    from mmgen.core.errors import UsageError, format_unknown_name
     from mmgen.settings.registry import list_registries
 
     selected = kinds = [*(room.noun for room in list_registries()), "preset"]

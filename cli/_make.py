@@ -12,7 +12,7 @@ import typer
 
 from mmgen.cli._console import print_result, print_result_lines, print_result_table, print_table, say
 from mmgen.cli._options import command_line
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import Interrupted, UsageError
 from mmgen.core.processes import stop_handlers
 from mmgen.core.surroundings import is_first_process
 from mmgen.settings.kinds import path_of
@@ -46,7 +46,6 @@ def make_data_command(
 @contextmanager
 def _interrupt_when_terminated() -> Iterator[None]:
     """Raise an error at SIGTERM and its kind in this block: worker processes end, temporary files are removed."""
-    from mmgen.core.errors import Interrupted
 
     def raise_error(number: int, frame: object) -> None:
         raise Interrupted("terminated before the dataset was complete; nothing was written", number)

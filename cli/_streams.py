@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from mmgen.core.errors import MmgenError, reason_of
+from mmgen.core.errors import MmgenError, clip, reason_of
 from mmgen.core.plain_text import MARKS, NotTextError, decode_text
 from mmgen.core.processes import stop_handlers
 
@@ -124,7 +124,6 @@ def _occupy_closed_descriptors() -> None:
 def _print_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
     """Print a library's warning as a note of one line, without its path and source code."""
     from mmgen.cli._console import say
-    from mmgen.core.errors import clip
 
     first = (str(message).strip().splitlines() or [""])[0]
     say(f"note: {clip(first, 200)} ({category.__name__})")

@@ -16,7 +16,7 @@ from mmgen.commands import Stage
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError, format_unknown_name
 from mmgen.core.processes import MOST
 from mmgen.data_recipes.folder import Folder
-from mmgen.results.score import Score, read_scores as scores_in
+from mmgen.results.score import Score, read_scores as scores_in, tabulate_scores
 from mmgen.results.summary import summarise
 from mmgen.settings.config import validate
 from mmgen.settings.kinds import MOST_MINUTES, MOST_STEPS, Option, Range, Seed
@@ -293,7 +293,6 @@ def _run_on_own_pictures(asked: Quickstart, images: Path) -> None:
     """Run the quickstart on the user's own pictures."""
     from mmgen.cli import _own_pictures as own
     from mmgen.cli._runs import run_stages, say_left_out
-    from mmgen.results.score import tabulate_scores
 
     own.check_options(asked.size, asked.steps, asked.minutes)
     seed, jobs = asked.seed, asked.jobs or 1

@@ -169,6 +169,7 @@ def _print_tables(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, has_ru
         compare_table,
         comparison_tables,
         finished_files,
+        is_artifact_name,
         page_markdown,
     )
     from mmgen.figures.report.make import make_report
@@ -187,17 +188,18 @@ def _print_tables(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, has_ru
         say(note)
     write_text_atomic(page, page_markdown(plan, scale, compared, folder, finished))
     print_result(page)
-    pictures = [file for file in finished if file.endswith(".png")]
-    for file in pictures:
-        print_result(folder / file)
+    # A report tells of artifacts and scores, and draws its own pictures; other pages stand for themselves.
+    told = [file for file in finished if is_artifact_name(Path(file)) or file.endswith(".jsonl")]
+    for file in finished:
+        if file not in told:
+            print_result(folder / file)
     report = page.with_suffix(".html")
-    report_on = [folder / stage.makes for stage in scale.stage if not stage.is_data and stage.makes in finished]
-    if not report_on:
-        say("only data was made, so there is no report")
+    paths = [folder / stage.makes for stage in scale.stage if not stage.is_data and stage.makes in told]
+    if not paths:
+        say("nothing was made that a report tells of, so there is none")
         return
     if has_run or not report.exists():
         tables[-1:] = [replace(last, note=f"{scale.about} {note}".strip()) for last in tables[-1:]]
-        paths = [path for path in report_on if path.name not in pictures]  # the report draws its own
         # Pictures of one seed, the scores of all.
         other_seeds = {file for files in runs.values() for file in files[1:] if not file.endswith(".jsonl")}
         paths = [path for path in paths if path.name not in other_seeds]

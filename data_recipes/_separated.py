@@ -12,6 +12,7 @@ from mmgen.core.errors import DataError
 from mmgen.core.parsing import printable
 from mmgen.core.plain_text import NotTextError, decode_lines
 
+_DECIMAL = re.compile(r"^([+-]?\d+),(\d+)$")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes (|)"}
 _LONGEST_LINE = 2**24
 _EXPECTED = "expected columns separated by commas, semicolons, tabs or pipes; save it as CSV (UTF-8)"
@@ -77,7 +78,10 @@ def _rows(lines: Iterator[str], separator: str, line: int, where: str) -> Iterat
     try:
         for row in reader:
             if row:
-                yield line + last + 1, [cell.strip() for cell in row]
+                cells = [cell.strip() for cell in row]
+                if separator == ";":  # as where a comma is the decimal sign
+                    cells = [_DECIMAL.sub(r"\1.\2", cell) for cell in cells]
+                yield line + last + 1, cells
             last = reader.line_num
     except csv.Error as error:
         raise DataError(

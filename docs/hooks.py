@@ -34,6 +34,8 @@ OUTSIDE = {
 BOOST = {"questions.md": 4.0, "glossary.md": 2.0, "results/index.md": 0.3, "changelog.md": 0.3}
 RESULTS = runpy.run_path(str(ROOT / "benchmarks" / "results.py"))
 OUTSIDE |= {f"benchmarks/results/{name}.toml": f"results/{name}.md" for name in RESULTS["names"]()}
+FINISHED = ROOT / "quickstart" / "explore.html"
+"""The page to play with that ``make quickstart`` made, if it did; README speaks of it."""
 ORIGIN = {page: path for path, page in OUTSIDE.items()}
 
 
@@ -86,7 +88,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = RESULTS["tables"](Path(path).stem) if path.endswith(".toml") else text
         files.append(File.generated(config, page, content=text))
     files.remove(files.get_file_from_path("README.md"))  # which would be the first page
+    if FINISHED.is_file():
+        files.append(File.generated(config, "shapes.html", abs_src_path=str(FINISHED)))
     for page, make in runpy.run_path(str(ROOT / "docs" / "generate.py"))["PAGES"].items():
+        files.remove(files.get_file_from_path(page))  # what a forge shows in its place
         files.append(File.generated(config, page, content=make()))
     return files
 
@@ -112,6 +117,9 @@ def rewrite_links(markdown: str, page: str) -> tuple[str, dict[str, Path]]:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Rewrite the links of a page, take in other files that they lead to, and rank the page in the search."""
     name = page.file.src_uri
+    markdown = markdown.replace(
+        " (on the site a finished one)", " ([a finished one](shapes.html))" if FINISHED.is_file() else ""
+    )
     page.meta["search"] = {"boost": BOOST.get(name, 1.0)}
     if ORIGIN.get(name, "").endswith(".toml"):
         page.meta["search"] = {"exclude": True}  # lunr finds words that are nowhere among very many numbers, and fails

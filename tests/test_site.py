@@ -8,8 +8,6 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from tests.generated import MADE
-
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 DATA = [*ROOT.glob("benchmarks/results/*.toml")]
@@ -31,7 +29,7 @@ def test_the_index_has_every_page_once_in_one_of_four_groups() -> None:
     listed = re.findall(r"^\* \[.+?\]\(([^)#]+)\): \S", INDEX, re.M)
     pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.suffix in (".md", ".ipynb")]
     around = ["../README.md", "../benchmarks/RESULTS.md", "../CONTRIBUTING.md", "../CHANGELOG.md"]
-    assert sorted(listed) == sorted([*around, *MADE, *(page for page in pages if page != "README.md")])
+    assert sorted(listed) == sorted([*around, *(page for page in pages if page != "README.md")])
     assert len(re.findall(r"^\* ", INDEX, re.M)) == len(listed), "a line of the index is one page"
 
 
@@ -63,7 +61,6 @@ def test_the_navigation_is_the_index(hooks: ModuleType) -> None:
         ("results/index.md", "#own-pictures", "#own-pictures"),
         ("index.md", "docs/notebook.ipynb", "notebook.md"),
         ("index.md", "docs/README.md", "pages.md"),
-        ("index.md", "docs/shapes.html", "shapes.html"),
         ("index.md", "LICENSE", "files/LICENSE.txt"),
         ("index.md", "https://example.org/docs/README.md", "https://example.org/docs/README.md"),
         ("index.md", "docs/no-such-page.md", "docs/no-such-page.md"),
@@ -77,6 +74,32 @@ def test_links_lead_to_the_same_page_in_the_site(hooks: ModuleType, page: str, l
     assert all(path.is_file() for path in needed.values())
     code = f"`[this]({link})`\n```\n[this]({link})\n```\n"
     assert hooks.rewrite_links(code, page) == (code, {})
+
+
+def test_links_work_on_a_forge() -> None:
+    """They lead to files that are there without a built site."""
+    dead = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), ROOT / "benchmarks" / "RESULTS.md"]
+        for target in re.findall(
+            r"\]\(([^)\s#]+)[^)\s]*\)",
+            re.sub(r"^```.*?^```$|`[^`\n]+`", "", page.read_text("utf-8"), flags=re.S | re.M),
+        )
+        if "://" not in target and not target.startswith("mailto:") and not (page.parent / target).exists()
+    ]
+    assert dead == []
+
+
+def test_the_page_of_the_quickstart_stands_on_the_site_if_it_was_made(
+    hooks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for made in (False, True):
+        page = SimpleNamespace(meta={}, file=SimpleNamespace(src_uri="index.md"))
+        monkeypatch.setattr(hooks, "FINISHED", tmp_path / "explore.html")
+        (tmp_path / "explore.html").write_text("a page") if made else None
+        text = hooks.on_page_markdown(readme, page, None, SimpleNamespace(get_file_from_path=lambda _: True))
+        assert ("[a finished one](shapes.html)" in text) is made and "on the site a finished one" not in text
 
 
 def test_a_notebook_becomes_a_page(hooks: ModuleType) -> None:

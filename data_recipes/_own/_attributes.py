@@ -23,6 +23,7 @@ _LEAST = 3
 _NOT_IN_NAMES = re.compile(r"[\s,;='\"\\]+")  # what a description in words could not have
 _LONGEST = 100  # letters of a value
 _SENTENCE = 4  # words
+_SPACES = re.compile(r"[\s_-]")
 _MOST_COUNTED = 20
 
 Edges = int | tuple[float, ...]
@@ -159,7 +160,27 @@ def build_attributes(
         raise UsageError(
             f"two columns would be the attribute '{repeated[0]}'; rename one of them, or {advice} {shell_quoted(last)}"
         )
+    twice = [" and ".join(group) for values in attributes.values.values() for group in _spelled_twice(values)]
+    if twice:
+        attributes.notes.append(
+            f"warning: {len(twice)} value{'s' if len(twice) > 1 else ''} spelled in several ways, each of which is a "
+            f"value of its own: {list_examples(twice)}; mend the table if they are one"
+        )
     return attributes
+
+
+def _spelled_twice(values: Sequence[str]) -> list[list[str]]:
+    """Group values that are equal numbers, or differ in case and spaces alone.
+
+    Example:
+        >>> _spelled_twice(["Red", "red", "dark red", "Dark_red", "1", "1.0", "2"])
+        [['Red', 'red'], ['dark red', 'Dark_red'], ['1', '1.0']]
+    """
+    groups: dict[float | str, list[str]] = {}
+    for value in values:
+        number = _parse_number(value)
+        groups.setdefault(_SPACES.sub("", value.casefold()) if number is None else number, []).append(value)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _caption_advice(name: str, values: Collection[str]) -> str:

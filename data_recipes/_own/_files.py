@@ -142,7 +142,9 @@ class Files:
             reason = f"cannot look into {folder}: {reason_of(error)}"
             raise DataError(f"{reason}; make it readable, or move it elsewhere") from None
         for entry in sorted_entries:
-            name = self._safe_name(prefix + entry.name) if "\\" in entry.name else prefix + entry.name
+            # Names are UTF-8, whatever a locale (C) takes them for.
+            name = prefix + os.fsencode(entry.name).decode("utf-8", "surrogateescape")
+            name = self._safe_name(name) if "\\" in entry.name else name
             try:
                 is_folder = entry.is_dir()
             except OSError:  # a loop of links

@@ -286,7 +286,7 @@ def write_checkpoint(
         The header as it was written.
 
     Raises:
-        ArtifactError: The file system refuses.
+        ArtifactError: The file system refuses; or weights are not finite.
     """
     import torch
     from safetensors import SafetensorError
@@ -297,6 +297,7 @@ def write_checkpoint(
     copies = {
         name: tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
+    _check_finite(path, kind, copies)  # what every command would refuse is not written
     content = _hash_tensors(ContentHash(kind, settings, seed, parents, facts), copies)
     header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)
     with atomic_path(path) as temporary:
@@ -371,15 +372,15 @@ def read_checkpoint(path: str | Path, kind: str | None = None) -> "tuple[Header,
         raise ArtifactError(f"cannot read {path}: its tensors are damaged ({reason}); make it again") from error
     if content_id != header.content_id:
         raise _damage_error(path)
-    if header.kind != "training-state":  # which may say that nothing was validated yet, by an infinity
-        _check_finite(path, header.kind, tensors)
+    _check_finite(path, header.kind, tensors)
     return header, tensors
 
 
 def _check_finite(path: Path, kind: str, tensors: "Mapping[str, torch.Tensor]") -> None:
     """Raise an error if a tensor of weights holds NaN or an infinity."""
     for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
+        # A state may say by an infinity that nothing was validated yet.
+        if kind != "training-state" and not tensor.isfinite().all():
             raise ArtifactError(
                 f"{path} has NaN or infinite numbers in its tensor '{printable(name, 80)}', because its training "
                 f"diverged; make it again with {KINDS[kind]} and a lower learning rate"

@@ -45,7 +45,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from mmgen.commands._fields import fields_of, option_names
 from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.parsing import nested_items
-from mmgen.core.progress import Watch
+from mmgen.core.progress import Watch, choose_watch
 from mmgen.core.worlds import added_files
 from mmgen.settings.declared import read_class_fields
 from mmgen.settings.kinds import Option, Seed, path_of
@@ -123,8 +123,6 @@ class Stage(Generic[R]):
     @cached_property
     def watch(self) -> Watch:
         """Observer to which the command sends messages and progress."""
-        from mmgen.core.progress import choose_watch
-
         return choose_watch(self.progress)
 
     def run(self, command: str = "") -> R:

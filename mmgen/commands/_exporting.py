@@ -51,7 +51,7 @@ from mmgen.descriptions import ANYTHING, quote_value
 from mmgen.evaluation import default_scores_file, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
-from mmgen.generation import TrainedModel
+from mmgen.generation import WORDS, TrainedModel, can_complete, write_words
 from mmgen.generation.classifiers import classifier_reads_samples, find_classifier
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.draws import convert_draws_to_pictures, last_file, sample_and_classify
@@ -60,7 +60,7 @@ from mmgen.results.score import Score, classifier_names, read_scores, tabulate_s
 _CARD, _COMMANDS, _PICTURE, _SCORES = "README.md", "commands.sh", "samples.png", "scores.jsonl"
 _MODEL, _AGGREGATE, _SHARPENER = "model.safetensors", "aggregate.safetensors", "sharpener.safetensors"
 _JUDGE, _PAGE = "judge.safetensors", "index.html"
-_ONNX = ("decoder.onnx", "posterior.onnx", "words.json", "draw.py")
+_ONNX = ("decoder.onnx", "posterior.onnx", WORDS, "draw.py")
 _KNOWN = (_CARD, SUMS, _COMMANDS, _PICTURE, _SCORES, _MODEL, _AGGREGATE, _SHARPENER, _JUDGE, _PAGE, *_ONNX)
 _PROGRAM = "mmgen"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # what zip files begin with: the same files are the same archive
@@ -192,6 +192,10 @@ def make_export_files(
         page: Whether to add a page that draws from words.
         seed: Seed of the pictures.
     """
+    without = "" if not loaded.reads(loaded.posteriors.default) else " without PyTorch"
+    if loaded.fitted is None and (onnx or not without) and (loaded.attributes or loaded.text):
+        advice = f"fit a posterior with mmgen fit-aggregate {loaded.model_path}, and export that"
+        watch.say(f"{loaded.path} draws from no words{without}: {advice}")
     files = {_MODEL: "the model"}
     shutil.copyfile(loaded.model_path, folder / _MODEL)
     if loaded.fitted is not None:
@@ -204,9 +208,8 @@ def make_export_files(
         from mmgen.commands._onnx import export_onnx
 
         files |= export_onnx(loaded, folder)
-        if loaded.fitted is None:
-            advice = f"fit a posterior with mmgen fit-aggregate {loaded.model_path}, and export that"
-            watch.say(f"{loaded.path} draws from no words without PyTorch: {advice}")
+    if loaded.fitted is None and any(can_complete(loaded, name) for name in loaded.posteriors):
+        files |= write_words(loaded, folder)  # a fit holds its own
     judge = judge or (find_classifier(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
     opened = {**loaded.headers, **({} if judge is None else {judge: read_header(judge)})}
     if judge is not None:

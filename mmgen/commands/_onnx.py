@@ -4,6 +4,7 @@ posterior.onnx computes z of words and noise, decoder.onnx the picture of z; wor
 descriptions that complete them, and draw.py puts these together without PyTorch.
 """
 
+import hashlib
 import json
 import logging
 import warnings
@@ -11,9 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,14 +20,13 @@ from mmgen.artifacts import atomic_path
 from mmgen.core.batch import Batch
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.core.extras import how_to_install
-from mmgen.core.notation import UNKNOWN
 from mmgen.core.version import __version__
 from mmgen.densities import SteeredDensity, Steering
-from mmgen.generation import TrainedModel
+from mmgen.generation import WORDS, TrainedModel, write_words
 from mmgen.models import Model
 from mmgen.posteriors import Aggregate
 
-DECODER, POSTERIOR, WORDS, SCRIPT = "decoder.onnx", "posterior.onnx", "words.json", "draw.py"
+DECODER, POSTERIOR, SCRIPT = "decoder.onnx", "posterior.onnx", "draw.py"
 
 TOLERANCE = 1e-4
 """Largest difference of a mean, in [0, 1], between ONNX Runtime and PyTorch, both in float32."""
@@ -103,11 +101,12 @@ def export_onnx(loaded: TrainedModel, folder: Path) -> dict[str, str]:
     if isinstance(fit.density, SteeredDensity) and fit.density.knows_no_context:
         facts["guidance"] = "float32 [1], weight of classifier-free guidance, 0: none"
         examples = [{**one, "guidance": torch.tensor([place / 2])} for place, one in enumerate(examples)]
+    files |= write_words(loaded, folder)
+    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (DECODER, WORDS)}
+    facts["written with"] = json.dumps(digests)
     tolerance = _LATENT_TOLERANCE * float(fit.scale.max())
     error = _export(_Drawer(fit), examples, "z", folder / POSTERIOR, tolerance, facts)
     files[POSTERIOR] = f"q(z given words) for ONNX: words and noise to z; within {error:.1g} of PyTorch's here"
-    (folder / WORDS).write_text(json.dumps(_words(loaded), ensure_ascii=False), encoding="utf-8")
-    files[WORDS] = "the words, and the training descriptions that complete a part of one"
     script = resources.files("mmgen.commands").joinpath("templates", SCRIPT).read_text(encoding="utf-8")
     (folder / SCRIPT).write_text(script, encoding="utf-8")
     files[SCRIPT] = "draws from words with numpy, pillow and onnxruntime alone"
@@ -131,17 +130,6 @@ def _fit_of_words(loaded: TrainedModel) -> Aggregate:
     raise UsageError(
         f"--onnx got {loaded.path}, which {reason}; export its model alone, for its decoder: {loaded.model_path}"
     )
-
-
-def _words(loaded: TrainedModel) -> dict[str, Any]:
-    """Return the words of a model, and the training descriptions by which open ones are completed, for words.json."""
-    assert loaded.attributes is not None and loaded.fitted is not None
-    words = {"attributes": dict(zip(loaded.attributes.names, loaded.attributes.values, strict=True))}
-    if not loaded.posteriors[loaded.fitted.name].is_completing:  # then open words stay open
-        return {**words, "descriptions": [], "counts": [], "odds": 1.0}
-    known = loaded.completions
-    rows = np.where(known.rows == UNKNOWN, -1, known.rows.astype(int))
-    return {**words, "descriptions": rows.tolist(), "counts": known.counts.tolist(), "odds": known.odds}
 
 
 def _noise(count: int, size: int) -> Tensor:

@@ -113,6 +113,17 @@ def start_mmgen(
     return subprocess.Popen(command, env={**os.environ, **environment, **child_environment()}, text=True, **options)
 
 
+def limit_threads() -> None:
+    """Let libraries take as many threads as this process is granted, unless somebody says otherwise."""
+    cores = granted_cores()
+    if cores >= (os.cpu_count() or 1) or "OMP_NUM_THREADS" in os.environ:
+        return
+    for name in ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"):  # which count those of the machine
+        os.environ.setdefault(name, str(cores))
+    if torch := sys.modules.get("torch"):  # of a script that has loaded it before us
+        torch.set_num_threads(min(cores, torch.get_num_threads()))
+
+
 def prepare_program() -> None:
     """Set up this process as a command of ``mmgen``: import path, environment, end with the parent process.
 
@@ -124,9 +135,7 @@ def prepare_program() -> None:
     sys.path[:] = remove_current_folder(sys.path)
     os.environ.update(_safe_path_variables())
     keep_from_libraries(os.environ)
-    if (cores := granted_cores()) < (os.cpu_count() or 1):  # libraries count those of the machine
-        for name in ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"):
-            os.environ.setdefault(name, str(cores))
+    limit_threads()
     owner = os.environ.pop(OWNER, "")  # what we start has us
     if owner.isdecimal():
         prepare_worker(int(owner))

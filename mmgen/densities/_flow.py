@@ -4,6 +4,7 @@ zuko switches off argument validation of all of torch.distributions when it is i
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,26 @@ from zuko.transforms import MonotonicRQSTransform
 
 from mmgen.core.errors import SettingsError
 from mmgen.densities._base import Density
+
+
+class _Coupling(zuko.transforms.CouplingTransform):
+    """A coupling whose halves are known: zuko would count its mask in every step, which waits for a GPU."""
+
+    def __init__(self, meta: Callable[[Tensor], Any], halves: tuple[Tensor, Tensor]) -> None:
+        zuko.transforms.Transform.__init__(self)
+        self.meta, (self.idx_a, self.idx_b) = meta, halves
+
+
+class _CouplingLayer(zuko.flows.GeneralCouplingTransform):
+    """Layer of couplings that moves the positions of its halves to its device once."""
+
+    def __init__(self, *sizes: int, mask: Tensor, **settings: Any) -> None:
+        super().__init__(*sizes, mask=mask, **settings)
+        for name, half in (("_constant", mask), ("_changed", ~mask)):
+            self.register_buffer(name, half.nonzero().squeeze(-1), persistent=False)
+
+    def forward(self, c: Tensor | None = None) -> _Coupling:
+        return _Coupling(partial(self.meta, c), (self._constant, self._changed))
 
 
 class CouplingFlow(Density):
@@ -75,7 +96,7 @@ def affine_couplings(latent_size: int, context_size: int, steps: int, hidden: tu
     return _build_couplings(
         latent_size,
         steps,
-        lambda mask: zuko.flows.GeneralCouplingTransform(
+        lambda mask: _CouplingLayer(
             latent_size, context_size, mask=mask, hidden_features=hidden, activation=torch.nn.SiLU
         ),
     )
@@ -90,7 +111,7 @@ def spline_couplings(latent_size: int, context_size: int, steps: int, hidden: tu
     return _build_couplings(
         latent_size,
         steps,
-        lambda mask: zuko.flows.GeneralCouplingTransform(
+        lambda mask: _CouplingLayer(
             latent_size,
             context_size,
             mask=mask,

@@ -28,6 +28,7 @@ from ._stages import Plan as Plan, Scale as Scale, Stage as Stage, parse_seeds a
 from ._states import (
     find_state as find_state,
     finished_files as finished_files,
+    is_artifact_name as is_artifact_name,
     matches_record as matches_record,
     record_command as record_command,
 )

@@ -66,6 +66,8 @@ _REFUSED = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b")
 _BEGINS = r"""(?:^|[=+,:;\s"'\[{(])"""
 _OUTSIDE = re.compile(rf"""{_BEGINS}(?:/|~|[A-Za-z]:/|file:)|(?:{_BEGINS}|/)\.\.(?:$|[/=+,;\s"'\]}})])|\\""")
 """A path that leads out of the folder; a backslash may spell one."""
+_RECIPE = re.compile(r"[a-z0-9-]+")
+"""A name as recipes have, and no path of a file."""
 
 
 def check_outside_plan(plan: Plan, name: str) -> None:
@@ -214,6 +216,9 @@ def find_experiment(name: str, data: str | None) -> tuple[str, Path | None]:
             settings = read_header(Path(data)).settings
             _check_published_data(Path(data), settings)
             name = f"{name}/{settings['recipe']}" if settings.get("recipe") in offered else name
+        elif data is not None and _RECIPE.fullmatch(data) and not Path(data).exists():
+            known = f"expected {' or '.join(offered)}, " if offered else "but it has one alone; leave --data out, "
+            raise UsageError(f"{name} has no dataset '{data}', {known}or give the file of a dataset")
         return name, Path(data) if data is not None else None
     if data is None and (usual := default_dataset_of(name)) is not None:
         data = usual

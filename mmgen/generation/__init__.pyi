@@ -17,9 +17,11 @@ from .encode import (
     reconstruct_pictures as reconstruct_pictures,
 )
 from .latents import (
+    WORDS as WORDS,
     can_complete as can_complete,
     check_open_words as check_open_words,
     read_completions as read_completions,
+    write_words as write_words,
 )
 from .loading import load as load
 from .trained_model import TrainedModel as TrainedModel

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError, format_unknown_name
+from mmgen.core.errors import UsageError, check_finite, format_unknown_name
 from mmgen.core.seeding import torch_generator
 from mmgen.descriptions import Vocabulary, format_caption
 from mmgen.generation.decode import decode_means, resolve_targets
@@ -125,7 +125,9 @@ def gaussian_posterior(
     if not source.is_unconditional:
         check_posterior_reads(loaded, source.name, descriptions)
     check_is_plain(descriptions)
-    return source.gaussian(batch_of_descriptions(loaded, descriptions))
+    q = source.gaussian(batch_of_descriptions(loaded, descriptions))
+    check_finite(torch.stack([q.mean, q.sd]), f"means and deviations of the posterior of {loaded.path}")
+    return q
 
 
 def encode_examples(loaded: "TrainedModel", examples: Examples) -> DiagonalGaussian | LayeredPosterior:

@@ -3,16 +3,20 @@
 Each description has its own streams of randomness, so its draws depend neither on other descriptions nor on the caller.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset
+from mmgen.artifacts.header import parse_json
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import torch_generator
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import Completions, Fitted, LayeredPosterior, read_described_codes
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
 
+WORDS = "words.json"
+"""File of an export with the words of its model."""
 _AT_ONCE = 16_384
 """Number of draws of a description in one batch."""
 
@@ -175,7 +181,8 @@ def check_open_words(loaded: "TrainedModel") -> None:
 
 
 def read_completions(loaded: "TrainedModel") -> Completions:
-    """Return the distribution of whole descriptions: as a fit keeps it in its file, else from the model's dataset.
+    """Return the distribution of whole descriptions: as a fit keeps it in its file, or an export beside it, else from
+    the model's dataset.
 
     Only descriptions with which the model was trained count.
 
@@ -186,12 +193,17 @@ def read_completions(loaded: "TrainedModel") -> Completions:
     info = loaded.attributes
     if info is None:
         raise UsageError(f"{loaded.path} has no attributes, so there is nothing to complete; give a caption")
-    kept = None if loaded.fitted is None else loaded.fitted.aggregate.descriptions
+    kept = loaded.fitted.aggregate.descriptions if loaded.fitted is not None else None
+    if kept is None:
+        kept = _read_words(loaded)
     if kept is not None:
         rows, counts = kept
         fits = rows.ndim == 2 and rows.shape[1] == len(info.names) and counts.shape == rows.shape[:1]
         if not fits or info.find_fault(rows) or (counts < 1).any():
-            raise ArtifactError(f"{loaded.path} is damaged or was changed; make it again with mmgen fit-aggregate")
+            raise ArtifactError(
+                f"{loaded.path} or the {WORDS} beside it is damaged or was changed; make it again with mmgen "
+                "fit-aggregate or mmgen export"
+            )
         return Completions(rows, counts, info, loaded.text)
     try:
         with Dataset.open(loaded.dataset_path()) as dataset:
@@ -202,3 +214,38 @@ def read_completions(loaded: "TrainedModel") -> Completions:
             "give every word, or use --no-complete"
         ) from None
     return Completions.from_examples(codes, info, loaded.text)
+
+
+def write_words(loaded: "TrainedModel", folder: Path) -> dict[str, str]:
+    """Write the words of a model, and the training descriptions by which open ones are completed, into a folder.
+
+    Returns:
+        The name of the file, with what it is.
+    """
+    assert loaded.attributes is not None
+    words: dict[str, Any] = {
+        "model": loaded.model_header.content_id,
+        "attributes": dict(zip(loaded.attributes.names, loaded.attributes.values, strict=True)),
+        "descriptions": [], "counts": [], "odds": 1.0,  # open words stay open
+    }  # fmt: skip
+    if loaded.fitted is None or loaded.posteriors[loaded.fitted.name].is_completing:
+        known = loaded.completions
+        rows = np.where(known.rows == UNKNOWN, -1, known.rows.astype(int))
+        words |= {"descriptions": rows.tolist(), "counts": known.counts.tolist(), "odds": known.odds}
+    (folder / WORDS).write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")
+    return {WORDS: "the words, and the training descriptions that complete a part of one"}
+
+
+def _read_words(loaded: "TrainedModel") -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the training descriptions [N, A] beside an exported model, and their counts [N]; None without."""
+    path = loaded.model_path.with_name(WORDS)
+    if not path.is_file():
+        return None
+    words = parse_json(path.read_bytes(), str(path))
+    if not isinstance(words, dict) or words.get("model") != loaded.model_header.content_id:
+        return None  # of another model
+    try:
+        rows, counts = np.array(words["descriptions"]), np.array(words["counts"])
+        return np.where(rows == -1, UNKNOWN, rows).astype(np.uint8), counts.astype(np.int64)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return np.zeros(0), np.zeros(1)  # which fit no attributes

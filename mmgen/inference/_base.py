@@ -340,18 +340,13 @@ class CombinedInference(Inference):
             every = network(batch)
             expert = DiagonalGaussian(every.mean.transpose(0, 1), every.log_sd.transpose(0, 1))
             return expert, present.transpose(0, 1).unsqueeze(-1)
-        known = batch.known(name)
-        there = known[None, :, None]
-        if bool(known.all()):
-            one = network(batch)
-            return DiagonalGaussian(one.mean[None], one.log_sd[None]), there
-        # Only present examples are encoded: blank images would distort batch norm and cost time.
-        rows = known.nonzero().squeeze(1)
-        read = rows.repeat(2) if len(rows) == 1 else rows  # batch norm has no statistics of one
-        one = network(batch.select([name])[read])
-        blank = one.mean.new_zeros(batch.size, one.mean.shape[-1])
-        filled = [blank.index_copy(0, rows, each[: len(rows)])[None] for each in (one.mean, one.log_sd)]
-        return DiagonalGaussian(*filled), there
+        known, place = batch.known(name), torch.arange(batch.size, device=batch.device)
+        # In the place of an absent example a present one is encoded again: blank images would distort batch norm, and
+        # to choose the present ones alone would wait for the device.
+        first = (~known).to(torch.uint8).argsort(stable=True)  # the present ones
+        rows = torch.where(known, place, first[place % known.sum().clamp_min(1)])
+        one = network(batch.select([name])[rows])
+        return DiagonalGaussian(one.mean[None], one.log_sd[None]), known[None, :, None]
 
 
 class ExpertInference(CombinedInference):

@@ -41,7 +41,7 @@ class Joint(Inference):
         networks: dict[frozenset[str], tuple[str, Callable[[], nn.Module]]] = {}
         image, attributes, text = parts.first_of_kind(Image), parts.first_of_kind(Attributes), parts.first_of_kind(Text)
         if image and attributes:
-            both = partial(_ImageAndAttributes, parts, image, attributes)
+            both = partial(self.build_both, parts, image, attributes)
             networks[frozenset([image.name, attributes.name])] = ("both", both)
         if image and text:
             networks[frozenset([image.name, text.name])] = (
@@ -70,6 +70,11 @@ class Joint(Inference):
             if inputs in required:
                 self._keys[inputs] = key
                 self.networks[key] = network()
+
+    @staticmethod
+    def build_both(parts: InferenceParts, image: Image, attributes: Attributes) -> nn.Module:
+        """Build the network of q(z | x, y) of a picture and attributes, from a batch to a Gaussian."""
+        return _ImageAndAttributes(parts, image, attributes)
 
     def has_posterior(self, inputs: Inputs) -> bool:
         return frozenset(inputs) in self._keys

@@ -104,15 +104,22 @@ def _log_prob(mean: Tensor, sd: Tensor, level: Tensor, gradients: tuple[Tensor, 
     for start in range(0, count, step):
         part = slice(start, start + step)
         for row in range(len(mean)):
-            log_p, by_mean, by_sd = _pixel_log_prob(mean[row, part], sd[row, part], level[part], gradients is not None)
+            log_p, by_mean, by_sd = _pixel_log_prob(
+                mean[row, part], sd[row, part], level[part], gradients is not None, level.device.type != "cpu"
+            )
             torch.sum(log_p, -1, out=result[row, part])
             if gradients is not None:
                 gradients[0][row, part], gradients[1][row, part] = by_mean, by_sd
     return result
 
 
-def _pixel_log_prob(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log p(level) of each pixel, and if ``differentiate`` its derivatives by mean and standard deviation."""
+def _pixel_log_prob(
+    mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool, whole: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log p(level) of each pixel, and if ``differentiate`` its derivatives by mean and standard deviation.
+
+    With ``whole`` every pixel is computed in both ways: to choose some would wait for a GPU.
+    """
     # With a and b the ends of the level in standard deviations, all of them follow from log p and from the density of
     # the standard normal at the ends divided by p: d log p / d mean = (r_a - r_b) / s and d log p / ds = (a r_a - b
     # r_b) / s.
@@ -125,15 +132,27 @@ def _pixel_log_prob(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool
         (2 * ratio * tilt.sinh(), 2 * ratio * (m * tilt.sinh() - h * tilt.cosh())) if differentiate else (m, m)
     )
     ends = (level == 0) | (level == _LEVELS)
-    if (rest := steep | ends).any():
-        # The nearer end, on the side of positive a, for what mirrors to it.
-        side = torch.where(ends, (level == 0).to(m.dtype) * -2 + 1, m.sign())[rest]
-        m, h, one_ended = m[rest] * side, h[rest], ends[rest]
-        log_p[rest], at_a, at_b = _log_prob_of_tails(m - h, m + h, one_ended)
+    # The nearer end, on the side of positive a, for what mirrors to it.
+    side = torch.where(ends, (level == 0).to(m.dtype) * -2 + 1, m.sign())
+    rest = steep | ends
+    if whole:
+        values = _tails(m, h, ends, side)
+        log_p, difference, weighted = (
+            torch.where(rest, *pair) for pair in zip(values, (log_p, difference, weighted), strict=True)
+        )
+    elif rest.any():
+        values = _tails(m[rest], h[rest], ends[rest], side[rest])
+        log_p[rest] = values[0]
         if differentiate:
-            difference[rest] = side * (at_a - at_b)
-            weighted[rest] = (m - h) * at_a - (m + h) * at_b
+            difference[rest], weighted[rest] = values[1:]
     return log_p, (difference / sd if differentiate else m), (weighted / sd if differentiate else m)
+
+
+def _tails(m: Tensor, h: Tensor, ends: Tensor, side: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log p of levels at an end or of steep density, r_a - r_b and a r_a - b r_b."""
+    m = m * side
+    log_p, at_a, at_b = _log_prob_of_tails(m - h, m + h, ends)
+    return log_p, side * (at_a - at_b), (m - h) * at_a - (m + h) * at_b
 
 
 def _log_prob_of_flat_levels(m: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

@@ -23,9 +23,11 @@ class Position(Metric):
     Objects are attributes with the same properties, such as ``size_1 colour_1 size_2 colour_2``. The classifier reads
     them in the order that the description says; one that is told the relation of two objects reads first the object
     that the relation names first. A picture counts if more properties are right in this order than in any other, and
-    by half if as many are: 50 % is chance for two objects. Other attributes that the classifier predicts, such as a
-    relation, must be right too. Descriptions of equal objects are left out. ``both seen`` is the percentage of pictures
-    with all objects wholly there in any order, and ``strict`` the percentage of these in the right order.
+    by half if as many are: 50 % is chance for two objects. Of three or four the described order must beat the best of
+    5 or 23 others, so that chance is lower: it is no share of pictures whose most likely order is the described one.
+    Other attributes that the classifier predicts, such as a relation, must be right too. Descriptions
+    of equal objects are left out. ``both seen`` is the percentage of pictures with all objects wholly there in any
+    order, and ``strict`` the percentage of these in the right order.
     """
 
     unit = "%"

@@ -3,7 +3,9 @@ from ._attributes import (
     AttributeNetwork as AttributeNetwork,
     AttributeTables as AttributeTables,
     AttributeVectorEncoder as AttributeVectorEncoder,
+    attribute_columns as attribute_columns,
     attribute_decoder as attribute_decoder,
+    attribute_widths as attribute_widths,
 )
 from ._base import (
     ACTIVATIONS as ACTIVATIONS,

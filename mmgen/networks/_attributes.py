@@ -4,6 +4,7 @@ An attribute has few values, so whatever a network computes from one attribute a
 value. The tables are computed once per batch, 19 rows for MNIST-A instead of 4 x B; the result is the same.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -81,6 +82,23 @@ class AttributeDecoder(nn.Module):
         return logits
 
 
+def attribute_widths(sizes: Sequence[int]) -> list[int]:
+    """Return how many numbers stand for each attribute: one for two values, of either sign, else one a value."""
+    return [1 if size == 2 else size for size in sizes]
+
+
+def attribute_columns(codes: Tensor, present: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return attributes as numbers [B, N], zero where unknown, of codes [B, A], given which are known [B, A]."""
+    columns = []
+    for a, size in enumerate(sizes):
+        known = present[:, a : a + 1]
+        if size == 2:
+            columns.append((2.0 * codes[:, a : a + 1] - 1.0) * known)
+        else:
+            columns.append(nn.functional.one_hot(codes[:, a], size) * known)
+    return torch.cat(columns, -1)
+
+
 class AttributeVectorEncoder(nn.Module):
     """Encoder of attributes [B, A] to features [B, hidden]: a sum of vectors of known values, then dense layers.
 
@@ -98,7 +116,7 @@ class AttributeVectorEncoder(nn.Module):
         super().__init__()
         self.sizes = sizes
         self.features = settings.hidden
-        widths = [1 if size == 2 else size for size in sizes]
+        widths = attribute_widths(sizes)
         first = nn.Linear(sum(widths), settings.hidden, bias=2 in sizes)
         # A linear layer's own first weights would make these vectors five times shorter (ten values); on MNIST with a
         # label weight of 1 the label's expert is then lost for tens of thousands of steps.
@@ -117,14 +135,8 @@ class AttributeVectorEncoder(nn.Module):
 
     def forward(self, codes: Tensor, present: Tensor) -> Tensor:
         """Return features [B, hidden] of codes [B, A], given which of them are known [B, A]."""
-        columns = []
-        for a, size in enumerate(self.sizes):
-            known = present[:, a : a + 1]
-            if size == 2:
-                columns.append((2.0 * codes[:, a : a + 1] - 1.0) * known)
-            else:
-                columns.append(nn.functional.one_hot(codes[:, a], size) * known)
-        features: Tensor = self.layers(torch.cat(columns, -1).to(next(self.parameters()).dtype))
+        columns = attribute_columns(codes, present, self.sizes)
+        features: Tensor = self.layers(columns.to(next(self.parameters()).dtype))
         return features
 
 

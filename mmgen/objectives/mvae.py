@@ -132,7 +132,7 @@ class Mvae(Objective, settings=True):
         for number, unit in enumerate(units):
             rows = [row for row, subset in enumerate(subsets) if self._must_explain(units, subset, number)]
             counts = counted[rows] & present[number]
-            term = _masked_log_likelihood(model, unit, z[rows], batch, counts)
+            term = _masked_log_likelihood(model, unit, z[rows], batch, counts, counts.device.type != "cpu")
             weights = torch.tensor(
                 [self._term_weight(row, role(model, unit[0]), unit) for row in rows], dtype=term.dtype, device=z.device
             )
@@ -225,8 +225,12 @@ def _find_valid_terms(subsets: Sequence[Subset], present: Tensor) -> Tensor:
     return count >= least
 
 
-def _masked_log_likelihood(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch, mask: Tensor) -> Tensor:
+def _masked_log_likelihood(
+    model: GaussianModel, unit: Unit, z: Tensor, batch: Batch, mask: Tensor, whole: bool
+) -> Tensor:
     """Return log p(unit | z) [S, B] in nats where ``mask`` [S, B] is True, else 0; z is [S, B, D]."""
+    if whole:  # to look at the mask would wait for a GPU
+        return _unit_log_likelihood(model, unit, z, batch).where(mask, 0.0)
     if bool(mask.all()):
         return _unit_log_likelihood(model, unit, z, batch)
     # Decoders run on what counts alone: in weakly supervised training that is a fraction.

@@ -200,13 +200,9 @@ class Aggregate(nn.Module):
         """
         if self.condition is None:
             return None
+        if not self.training and condition is not None:
+            self.check_known(condition)
         if self.further:
-            said = [] if condition is None else [name for name, known in condition.present.items() if known.any()]
-            if said and not {*self.reads} & {*said}:
-                reads, got = ", ".join(self.reads), ", ".join(said)
-                raise UsageError(
-                    f"this posterior is conditioned on {reads}, expected one of these, got {got}; use --posterior prior"
-                )
             every = [(self.condition, getattr(self, "reader", None))]
             every += [(each, dict(self.readers).get(name)) for name, each in self.further.items()]
             return torch.cat([self._optional_context(*one, condition) for one in every], -1)
@@ -222,12 +218,26 @@ class Aggregate(nn.Module):
         value, present = condition.values[name], condition.present[name]
         if isinstance(self.condition, Attributes):
             return self.condition.describe(value, present).to(self.shift.dtype)
-        if not present.all():
-            raise UsageError(f"this aggregate is conditioned on {name}, but an example has none; give whole sentences")
         if isinstance(self.condition, Text):
             states: Tensor = self.reader(value)
             return states
         return self.condition.features(self.reader, value, present).to(self.shift.dtype)
+
+    def check_known(self, condition: Batch) -> None:
+        """Refuse descriptions that do not say what this density is conditioned on; on a GPU this waits for it."""
+        if self.further:
+            said = [name for name, known in condition.present.items() if known.any()]
+            if said and not {*self.reads} & {*said}:
+                reads, got = ", ".join(self.reads), ", ".join(said)
+                raise UsageError(
+                    f"this posterior is conditioned on {reads}, expected one of these, got {got}; use --posterior prior"
+                )
+        elif self.condition is not None and not isinstance(self.condition, Attributes):
+            name = self.condition.name
+            if name in condition.present and not condition.present[name].all():
+                raise UsageError(
+                    f"this aggregate is conditioned on {name}, but an example has none; give whole sentences"
+                )
 
     def _optional_context(self, modality: Modality, reader: nn.Module | None, condition: Batch | None) -> Tensor:
         """Return the vectors [B, X + 1] of one of several modalities: zeros where unknown, and whether it is known."""

@@ -128,6 +128,7 @@ def fit_aggregate(
             raise DataError(
                 f"{latents_path} holds encodings that are not finite, since the model diverged; train it again"
             )
+        aggregate.check_known(rows.batch(torch.arange(len(rows))))  # here: steps look at no value
 
         parent_ids, base = {"latents": latents.header.content_id}, None
         if base_path is not None:

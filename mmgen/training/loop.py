@@ -19,7 +19,6 @@ from mmgen.artifacts import check_nothing_lost, check_replaceable, read_checkpoi
 from mmgen.artifacts.files import note_output, was_written_meanwhile
 from mmgen.core.batch import Batch
 from mmgen.core.errors import ArtifactError, DataError, Interrupted, TrainingError, UsageError
-from mmgen.core.memory import check_memory
 from mmgen.core.processes import StopRequest, stop_on_signals
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import stream_key
@@ -29,7 +28,7 @@ from mmgen.training.log import RunLog, log_path, logger_class
 from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.state import UNFINISHED, RunState, load_state, mark_finished, save_state, state_path
-from mmgen.training.step_memory import check_step
+from mmgen.training.step_memory import check_run
 from mmgen.training.task import BOUND, Player, Task, make_optimizers, make_players
 from mmgen.training.validation import validate
 from mmgen.training.weights import AveragedWeights
@@ -162,23 +161,8 @@ class _Run:
 
         players = make_players(self.task, optimizers, self.fabric, settings)
         if not self.state.finished:
-            self._check_memory(players)
+            check_run(players, self.rows, self.validation, settings, self.precision, self.state.step)
         return players
-
-    def _check_memory(self, players: list[Player]) -> None:
-        """Refuse a batch, a step or a validation that no memory holds."""
-        settings, step, device = self.settings, self.state.step, self.fabric.device
-        free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
-        example = self.rows.batch(torch.zeros(1, dtype=torch.int64))
-        size = settings.batch * sum(values.nbytes for values in example.values.values())
-        check_memory(size, f"a batch of {settings.batch:,}", "use a smaller --batch", free)
-        share = Order(len(self.rows), settings.batch, settings.seed)[step][:: self.fabric.world_size]
-        for player in players:
-            batch = self.rows.view(share.repeat(player.batch_count), settings.seed, "step", step)
-            check_step(player, batch, step, self.precision, free)
-        examples = min(len(self.validation), settings.validation_examples, self.validation.validation_batch)
-        batch = self.validation.view(torch.arange(examples), settings.seed, "validation")
-        check_step(players[0], batch, None, self.precision, free)
 
     def steps(self) -> Generator[Progress, None, TrainingResult]:
         """Run the training loop; yield progress every ``log_every`` steps."""

@@ -1,20 +1,21 @@
 """A model, its objective and examples for a training loop of one's own, whose result is a model file like others."""
 
+import math
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
 
 from mmgen.artifacts import Dataset, check_output, check_unchanged, parent_record, write_checkpoint
 from mmgen.core.batch import Batch
-from mmgen.core.errors import SettingsError
+from mmgen.core.errors import SettingsError, UsageError
 from mmgen.core.seeding import stream_key
 from mmgen.models import Model
 from mmgen.objectives import Adversarial, Bound
-from mmgen.settings.config import merge
+from mmgen.settings.arguments import check_arguments, format_value, plain_settings
 from mmgen.settings.extends import load_preset
 from mmgen.training.batches import Order
 from mmgen.training.model_run import build_parts, complete_settings
@@ -22,6 +23,8 @@ from mmgen.training.precision import resolve_device
 from mmgen.training.settings import merge_settings
 
 __all__ = ["OwnLoop"]
+
+Step = Annotated[int, Field(ge=0)]
 
 _READ = ("batch", "seed")
 """Settings of training that a loop of one's own reads."""
@@ -58,15 +61,16 @@ class OwnLoop:
         >>> loop.save("mine.safetensors", step=500)  # doctest: +SKIP
     """
 
+    @check_arguments
     def __init__(
         self,
         dataset: Path | str,
-        settings: Mapping[str, Any] | None = None,
+        settings: dict[str, Any] | None = None,
         preset: str | None = None,
         device: str = "cpu",
     ) -> None:
         self.dataset = Path(dataset)
-        own = merge({}, settings or {})
+        own = plain_settings(settings or {})
         values = merge_settings(load_preset(preset) if preset else {}, own)
         with Dataset.open(self.dataset) as opened:
             self.settings, self._opened = complete_settings(values, opened), opened.header
@@ -88,11 +92,13 @@ class OwnLoop:
         self.model: Model = self._task.get_submodule("model")  # type: ignore[assignment]  # what a ModelTask holds
         self._order = Order(len(self._parts.rows), training.batch, training.seed)
 
-    def batch(self, step: int) -> Batch:
+    @check_arguments
+    def batch(self, step: Step) -> Batch:
         """Return the examples of a step, ``settings.training.batch`` of them in shuffled epochs."""
         return self._parts.rows.view(self._order[step], self.settings.training.seed, "step", step)
 
-    def objective(self, batch: Batch, step: int | None = None) -> Bound:
+    @check_arguments
+    def objective(self, batch: Batch, step: Step | None = None) -> Bound:
         """Return the objective of a batch, whose ``value`` [B] in nats is to be maximised.
 
         Args:
@@ -112,6 +118,7 @@ class OwnLoop:
         self._task.train()
         return float(torch.cat(values).mean())
 
+    @check_arguments
     def save(self, output: Path | str, **facts: float | str) -> Path:
         """Write the model as it is to a file that every command takes; return its path.
 
@@ -120,8 +127,14 @@ class OwnLoop:
             facts: What ``mmgen show`` should tell of the training, such as the number of steps.
 
         Raises:
-            UsageError: The file is the dataset, or of another kind.
+            UsageError: The file is the dataset, or of another kind; or a fact is neither text nor a finite number.
+            ArtifactError: Weights are not finite.
         """
+        for name, fact in facts.items():
+            plain = plain_settings(fact, name)
+            if not isinstance(plain, str | int | float) or (isinstance(plain, float) and not math.isfinite(plain)):
+                raise UsageError(f"{name} got {format_value(fact)}, expected text or a finite number")
+            facts[name] = plain
         path, settings = Path(output), self.settings.model_dump(mode="json")
         settings["training"] = {name: settings["training"][name] for name in _READ}
         check_output(path, "model", self.dataset)

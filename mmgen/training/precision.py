@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 
 from mmgen.core.errors import UsageError
+from mmgen.core.processes import limit_threads
 
 Precision = Literal["auto", "32-true", "bf16-mixed"]
 
@@ -27,9 +28,12 @@ def _cpu_flags() -> frozenset[str]:
 def resolve_device(name: str) -> torch.device:
     """Return the torch device that a setting names: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
 
+    Whatever computes asks for it first, in a script too: threads are limited to those that are granted.
+
     Raises:
         UsageError: The name is unknown, or this machine has no such device.
     """
+    limit_threads()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -2,7 +2,7 @@
 
 import logging
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from typing import Any
@@ -18,7 +18,9 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.core.memory import available_memory, check_memory
+from mmgen.training.batches import Order, Rows
 from mmgen.training.precision import autocast
+from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import Player
 
 _SMALL = 2**20  # bytes of masks and their kind, which decide on shapes and so keep their values
@@ -136,3 +138,32 @@ def check_step(player: Player, batch: Batch, step: int | None, precision: str, f
     largest = max([*causes, batch.size])
     what = causes.get(largest, "--batch" if step is not None else "training.validation_examples")
     check_memory(needed, f"a step with {what} {largest:,}", f"use a smaller {what}", free)
+
+
+def check_run(
+    players: Sequence[Player], rows: Rows, validation: Rows, settings: TrainingSettings, precision: str, step: int
+) -> None:
+    """Refuse a training of which no memory holds a batch, a step or a validation, before any is made.
+
+    Args:
+        players: The players.
+        rows: Training examples.
+        validation: Validation examples.
+        settings: Settings of the run.
+        precision: Arithmetic of networks.
+        step: The next step.
+
+    Raises:
+        UsageError: See :func:`check_step`.
+    """
+    example = rows.batch(torch.zeros(1, dtype=torch.int64))
+    free = torch.cuda.mem_get_info(example.device)[0] if example.device.type == "cuda" else None
+    size = settings.batch * sum(values.nbytes for values in example.values.values())
+    check_memory(size, f"a batch of {settings.batch:,}", "use a smaller --batch", free)
+    share = Order(len(rows), settings.batch, settings.seed)[step][:: settings.devices]
+    for player in players:
+        check_step(
+            player, rows.view(share.repeat(player.batch_count), settings.seed, "step", step), step, precision, free
+        )
+    examples = torch.arange(min(len(validation), settings.validation_examples, validation.validation_batch))
+    check_step(players[0], validation.view(examples, settings.seed, "validation"), None, precision, free)

@@ -9,7 +9,9 @@ import pytest
 from mmgen.cli._main import command_names, load_command
 from mmgen.core.errors import MmgenError
 from mmgen.core.worlds import CONTRIB
+from mmgen.experiments import find_experiment
 from mmgen.settings import plugins
+from mmgen.settings.presets import preset_names
 from tests.generated import MADE, generated_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +67,25 @@ def test_every_command_line_in_a_page_can_be_typed(page: Path, tmp_path: Path, m
             if CONTRIB.is_dir():
                 raise
             pytest.skip(f"mmgen {shlex.join(arguments)} needs a world that is not here")
+
+
+@pytest.mark.skipif(not CONTRIB.is_dir(), reason="the papers' own worlds are not here")
+def test_every_command_of_the_papers_page_is_known_with_what_it_names() -> None:
+    """Commands parse, and tables of reproduce and presets exist; rows without a command say that there is none."""
+    rows = [line for line in (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+    commands = [shlex.split(typed) for row in rows for typed in re.findall(r"`mmgen ([^`]*)`", row)]
+    assert len(commands) > 40
+    for name, *arguments in commands:
+        load_command(name).make_context(name, list(arguments))
+        if name == "reproduce":
+            assert find_experiment(arguments[0], arguments[2] if arguments[1:] else None)
+        if "--preset" in arguments:
+            assert arguments[arguments.index("--preset") + 1] in preset_names()
+    assert all(
+        row.rstrip("| ").endswith("none")
+        for row in rows
+        if "`" not in row and "| section" not in row and "| slide" not in row
+    )
 
 
 def test_readme_opens_with_the_two_commands() -> None:

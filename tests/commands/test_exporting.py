@@ -1,6 +1,7 @@
 """What an export makes of text out of files: a shell script and a card that do nothing but what mmgen does."""
 
 import hashlib
+import json
 import shlex
 import subprocess
 from dataclasses import dataclass, field
@@ -10,11 +11,13 @@ from typing import Any
 
 import pytest
 
+import mmgen
 from mmgen.artifacts.files import list_exported_files
 from mmgen.artifacts.lineage import Node
 from mmgen.commands import _exporting as exporting
 from mmgen.commands.export import Export
-from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, MmgenError, UsageError
+from mmgen.core.progress import Watch
 from mmgen.descriptions import parse
 from mmgen.generation import load
 from mmgen.results.score import Score, tabulate_scores
@@ -161,3 +164,35 @@ def test_a_card_tells_scores_of_several_judges_apart() -> None:
     assert "| correctness | q(z\\|y) | small | 2 | 80.0 ± 0.5 | 10 | 94.0 |" in both
     assert "| correctness | q(z\\|y) | attentive | 2 | 80.0 ± 0.5 | 10 | 97.0 |" in both
     assert "small" not in tabulate_scores([of("small", 94.0)]).markdown()
+
+
+def test_an_export_draws_words_far_from_its_dataset(tmp_path: Path) -> None:
+    """A model that reads words has those that complete them with it; one that reads none says so first."""
+    data, said = tmp_path / "shapes.h5", list[str]()
+    (tmp_path / "far").mkdir()
+    mmgen.make_data("shapes", data, number=60, size=16, workers=1, progress=False)
+    few: dict[str, Any] = {"batch": 8, "steps": 1, "progress": False, "settings": {"model": {"latent_size": 2}}}
+    for objective in ("jmvae", "elbo"):
+        mmgen.train(data, tmp_path / f"{objective}.safetensors", objective=objective, **few)
+    watch = Watch()
+    watch.say = said.append  # type: ignore[method-assign]
+    for objective in ("jmvae", "elbo"):
+        Export(tmp_path / f"{objective}.safetensors", tmp_path / "far" / objective, progress=watch).run()
+    advice = [line for line in said if "draws from no words" in line]
+    assert len(advice) == 1 and "elbo.safetensors draws from no words: fit a posterior with" in advice[0]
+    near = load(tmp_path / "jmvae.safetensors").completions
+    data.unlink()
+    exported = tmp_path / "far" / "jmvae"
+    far = load(exported)
+    assert (far.completions.rows == near.rows).all() and (far.completions.counts == near.counts).all()
+    assert far.sample("shape=heart", n=2).shape[0] == 2
+    words = json.loads((exported / "words.json").read_text())
+    for change, says in (
+        ({"counts": [-1] * len(words["counts"])}, "is damaged or was changed"),
+        ({"descriptions": [[9] * 4] * len(words["counts"])}, "is damaged or was changed"),
+        ({"descriptions": 3}, "is damaged or was changed"),
+        ({"model": "another"}, "open words of a description are completed from training descriptions, which cannot"),
+    ):
+        (exported / "words.json").write_text(json.dumps({**words, **change}))
+        with pytest.raises(MmgenError, match=says):
+            load(exported).sample("shape=heart", n=2)

@@ -15,11 +15,12 @@ import torch
 from PIL import Image
 
 import mmgen
-from mmgen.commands._onnx import SCRIPT, TOLERANCE, WORDS, _words, export_onnx
+from mmgen.commands._onnx import SCRIPT, TOLERANCE, export_onnx
 from mmgen.commands.export import Export
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Watch
+from mmgen.generation import WORDS, write_words
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import draw
 from mmgen.training import precision
@@ -33,6 +34,18 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "nsf": {"hidden": [8], "steps": 1},
     "rectified-flow": {"width": 8, "blocks": 1, "steps": 3},
 }
+WRONG = {
+    ("-n", "0"): "-n/--number: got 0, expected 1 to ",
+    ("-n", "1000000"): "-n/--number: got 1000000, expected 1 to ",
+    ("--seed", "-1"): "--seed: got -1, expected 0 to ",
+    ("--guidance", "nan"): "--guidance: got nan, expected 0 to 100",
+    ("--guidance", "inf"): "--guidance: got inf, expected 0 to 100",
+    ("--guidance", "1e30"): "--guidance: got 1e30, expected 0 to 100",
+    ("-o", "nope/x.png"): "-o got nope/x.png, expected a picture, such as NAME.png, in a folder that is there",
+    ("-o", "x.xyz"): "-o got x.xyz, expected a picture",
+    ("-o", "x"): "-o got x, expected a picture",
+}
+"""What draw.py refuses, with words of the sentence."""
 DESCRIPTIONS = ["", "ground=night", "shape=heart colour=red", "shape=star size=big ground=sky"]
 
 
@@ -67,8 +80,9 @@ def words(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[s
     """What draw.py defines, without networks."""
     source = Path(mmgen.__file__).parent / "commands" / "templates" / SCRIPT
     (tmp_path / SCRIPT).write_bytes(source.read_bytes())
-    (tmp_path / WORDS).write_text(json.dumps(_words(mmgen.load(made / "gaussian.safetensors"))))
-    session = SimpleNamespace(get_inputs=list)
+    write_words(mmgen.load(made / "gaussian.safetensors"), tmp_path)
+    facts = SimpleNamespace(custom_metadata_map={"written with": "{}"})
+    session = SimpleNamespace(get_inputs=list, get_modelmeta=lambda: facts)
     return _script(tmp_path, monkeypatch, SimpleNamespace(InferenceSession=lambda path: session))
 
 
@@ -97,6 +111,8 @@ def test_the_script_reads_words_with_and_without_their_attribute(words: dict[str
     for wrong in ("shape=hart", "form=heart", "heart star", "NOT red"):
         with pytest.raises(SystemExit, match=r"is no word, .* expected shape=circle\|square"):
             words["read"](wrong)
+    with pytest.raises(SystemExit, match=r"cannot read \"shape='heart\" \(No closing quotation\); put "):
+        words["read"]("shape='heart")
 
 
 @pytest.mark.slow
@@ -161,7 +177,22 @@ def test_an_export_draws_without_pytorch(made: Path, tmp_path: Path, monkeypatch
         assert (done.returncode, done.stderr) == (0, "")
         drawn.append(np.asarray(Image.open(tmp_path / "out" / "hearts.png")))
     assert drawn[0].shape == (32, 128, 3) and (drawn[0] == drawn[1]).all() and (drawn[0] != drawn[2]).any()
-    assert typed("hart").returncode == 1 and typed("-n", "0").returncode == 2
+    assert typed("hart").returncode == 1
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    for options, says in WRONG.items():
+        done = typed(*options)
+        assert done.returncode in (1, 2) and says in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
+    assert typed("-n", "70", "-o", "many.png").returncode == 0
+    words = (tmp_path / "out" / WORDS).read_bytes()
+    for changed in (words.replace(b'"circle", "square"', b'"square", "circle"'), b"[" * 10**5, b"\xff", None):
+        (tmp_path / "out" / WORDS).unlink()
+        if changed is not None:
+            (tmp_path / "out" / WORDS).write_bytes(changed)
+        done = typed("red heart", "-o", "changed.png")
+        assert done.returncode == 1 and done.stderr.startswith("draw.py: ") and done.stderr.count("\n") == 1
+        assert "words.json" in done.stderr
+    (tmp_path / "out" / WORDS).write_bytes(words)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {path.name for path in before} | {"many.png"}
     (tmp_path / "out").rename(tmp_path / "shapes")
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "onnx.md").read_text("utf-8"), re.S)

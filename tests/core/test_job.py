@@ -1,11 +1,14 @@
 """What a job is granted: the smallest limit from its own control group up, in both versions; affinity."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from mmgen.core import job, processes
+from tests.program import environment
 
 
 @pytest.fixture
@@ -60,10 +63,29 @@ def test_libraries_take_no_more_threads_than_are_granted_unless_somebody_says_so
     tree: Path, monkeypatch: pytest.MonkeyPatch, typed: str | None, expected: str
 ) -> None:
     write(tree, {"slice/cpu.max": "150000 100000"}, NEW)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     for name in ("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"):
         monkeypatch.setenv(name, typed or "")
         if typed is None:
             monkeypatch.delenv(name)
-    monkeypatch.setattr(processes, "_is_program", False)
-    processes.prepare_program()
+    processes.limit_threads()
     assert (os.environ["OMP_NUM_THREADS"], os.environ["LOKY_MAX_CPU_COUNT"]) == (expected, expected)
+
+
+_SCRIPT = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import torch
+torch.set_num_threads(7)
+from mmgen.training.own_loop import resolve_device
+resolve_device("cpu")
+print(torch.get_num_threads())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
+@pytest.mark.skipif(os.cpu_count() == 1, reason="there is one processor")
+def test_a_script_computes_with_as_many_threads_as_it_is_granted() -> None:
+    variables = {name: value for name, value in environment().items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", _SCRIPT], env=variables, capture_output=True, text=True)
+    assert done.stdout == "1\n", done.stderr

@@ -1,6 +1,7 @@
 """A loop of one's own: the same numbers as mmgen's, and a file that every command takes."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 import mmgen
 from mmgen.artifacts import read_checkpoint, read_header
-from mmgen.core.errors import SettingsError, UsageError
+from mmgen.core.errors import ArtifactError, SettingsError, UsageError
 from mmgen.core.seeding import stream_key
 from mmgen.training.own_loop import OwnLoop
 from tests.metrics.toy import write_dataset
@@ -68,3 +69,31 @@ def test_what_a_loop_cannot_train_or_write_is_refused(data: Path) -> None:
     with pytest.raises(UsageError, match=r"data.h5"):
         OwnLoop(data, {**SETTINGS, "training": {}}).save(data)
     assert read_header(data).kind == "dataset"
+
+
+def test_arguments_of_a_loop_are_checked_at_the_door(data: Path, tmp_path: Path) -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"dataset": 3}, "dataset got 3, expected a path or text"),
+        ({"settings": 3}, "settings got 3, expected a dictionary"),
+        ({"preset": 3}, "preset got 3, expected text"),
+        ({"devce": "cpu"}, "devce"),
+    ]
+    for arguments, says in wrong:
+        with pytest.raises(UsageError, match=says):
+            OwnLoop(**{"dataset": data, "settings": SETTINGS, **arguments})
+    loop = OwnLoop(data, {**SETTINGS, "training": {"batch": np.int64(8)}})
+    for step in (-1, "x", 1.5):
+        with pytest.raises(UsageError, match="step got"):
+            loop.batch(step)  # type: ignore[arg-type]
+    out = tmp_path / "m.safetensors"
+    for fact in (10**400, float("nan"), torch.ones(2, 2), {"a": 1}, object()):
+        with pytest.raises(UsageError, match=r"^loss got "):
+            loop.save(out, loss=fact)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"^output got 3, expected a path or text"):
+        loop.save(3)  # type: ignore[arg-type]
+    loop.save(out, step=torch.tensor(3), note="mine")  # type: ignore[arg-type]
+    assert read_header(out).facts["step"] == 3
+    next(loop.model.parameters()).data.fill_(float("nan"))
+    with pytest.raises(ArtifactError, match=r"other\.safetensors has NaN or infinite numbers in its tensor"):
+        loop.save(tmp_path / "other.safetensors")
+    assert not (tmp_path / "other.safetensors").exists() and mmgen.load(out)

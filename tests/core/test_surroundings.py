@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,10 @@ def test_no_settings_of_python_itself_are_touched() -> None:
     before = dict(variables)
     keep_from_libraries(variables)
     assert {name: value for name, value in variables.items() if name != "MATPLOTLIBRC"} == before
+
+
+def test_drawing_without_a_home_says_nothing_of_fonts(tmp_path: Path) -> None:
+    variables = {**environment(), "HOME": "/dev/null", "MPLCONFIGDIR": "", "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": ""}
+    words = [sys.executable, "-c", "import mmgen.figures.drawing.style"]
+    done = subprocess.run(words, env=variables, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

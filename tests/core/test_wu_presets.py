@@ -118,13 +118,17 @@ def inference_parameters(settings: ExperimentSettings) -> int:
 PUBLISHED = {
     "mnist": 1_063_680,
     "mnist-vae": 730_240,
+    "mnist-cvae": 735_360,
+    "binary-mnist-cvae": 735_360,
     "mnist-jmvae": 2_061_184,
     "fashion-mnist": 3_742_976,
     "fashion-mnist-vae": 3_409_536,
+    "fashion-mnist-cvae": 3_414_656,
     "fashion-mnist-jmvae": 7_682_432,
     "multimnist-vae": 1_316_936,
     "celeba": 4_447_504,
     "celeba-vae": 4_070_472,
+    "celeba-cvae": 4_079_688,
     "celeba-jmvae": 9_052_504,
 }
 

@@ -20,7 +20,7 @@ from tests.experiments.files import stage as stage_of, write_data
 from tests.generated import generated_page
 from tests.worlds import added
 
-PLANS = [(name, scale) for name in experiments.experiment_names() for scale in ("cpu", "paper")]
+PLANS = [(name, scale) for name in experiments.experiment_names() for scale in read_plan(name).scale]
 
 
 @pytest.mark.slow_cases("wu-table2/mnist-paper")

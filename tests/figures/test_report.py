@@ -14,6 +14,7 @@ from PIL import Image
 from mmgen.artifacts.contents import describe_file
 from mmgen.artifacts.lineage import format_lineage, outline_lineage, read_lineage
 from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.figures.report import make
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import draw_contact_sheet
 from mmgen.figures.session import gather_files
@@ -207,3 +208,10 @@ def test_no_contact_sheet_of_what_has_no_images(world: Path) -> None:
         draw_contact_sheet(world / "flat-latents.h5")
     with pytest.raises(UsageError, match=r"holds no images, .* draw some with mmgen sample"):
         draw_contact_sheet(world / "flat.safetensors")
+
+
+def test_a_stage_that_the_template_forgets_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any work; "map" is no name in it, although "maps" is."""
+    monkeypatch.setitem(make._STAGES, "map", lambda session: [])
+    with pytest.raises(RuntimeError, match="does not show the stage 'map'; add a section"):
+        make_report([tmp_path / "none.safetensors"], tmp_path / "report.html")

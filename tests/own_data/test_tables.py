@@ -2,12 +2,16 @@
 
 import codecs
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from mmgen.artifacts import Dataset
 from mmgen.core.errors import DataError, MmgenError
-from tests.own_data._tables import COLOURS, NAMES, N, contents, numbered, table, values
+from mmgen.modalities.attributes import AttributesDescription
+from tests.own_data._tables import COLOURS, NAMES, PICTURES, N, contents, numbered, table, values
+from tests.program import MMGEN, environment
 
 READ: dict[str, tuple[str | bytes, str]] = {
     "as it should be": (table(), "attribute colour: blue 12, red 12"),
@@ -29,6 +33,31 @@ READ: dict[str, tuple[str | bytes, str]] = {
         "\n".join(["file_name,colour,kind", *(f"{n},{c},{c}" for n, c in zip(NAMES, COLOURS, strict=True))]),
         "left out: column 'kind': it says the same as 'colour' of every picture"),
 }  # fmt: skip
+
+
+def test_a_comma_is_the_decimal_sign_between_semicolons(tmp_path: Path) -> None:
+    rows = [f"{name};{number // 12},5;1,2 and 3" for number, name in enumerate(NAMES)]
+    data = "\n".join(["file_name;height;text", *rows])
+    made = contents(tmp_path, {"metadata.csv": data})
+    assert made.attributes["height"] == ["0.5", "1.5"] and "attribute height: 0.5 12, 1.5 12" in made.notes
+    assert 'such as "1 2 and 3"' in str(made.notes), "a text stays"
+
+
+def test_names_are_utf_8_whatever_the_locale_takes_them_for(tmp_path: Path) -> None:
+    for number in range(24):
+        folder = tmp_path / "p" / ("grün" if number % 2 else "rot")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"ü{number}.png").write_bytes(PICTURES[NAMES[number]])
+    rows = [f"{'grün' if number % 2 else 'rot'}/ü{number}.png,{number % 3}" for number in range(24)]
+    (tmp_path / "p" / "metadata.csv").write_text("\n".join(["file_name,shade", *rows]), encoding="utf-8")
+    variables = {**environment(), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    words = [*MMGEN, "make-data", "folder", "p", "--size", "8", "--workers", "1", "-o", "d.h5", "--folders-are-classes"]
+    done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with Dataset.open(tmp_path / "d.h5") as made:
+        described = made.modalities["attributes"]
+        assert isinstance(described, AttributesDescription)
+        assert dict(zip(described.names, described.values, strict=True))["class"] == ("grün", "rot")
 
 
 @pytest.mark.parametrize("case", READ)

@@ -3,6 +3,7 @@
 The page is one file without references to others, runs no script, and shows all contents of files as plain text.
 """
 
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,6 +134,16 @@ _WITHOUT_PICTURES = ("further", "latents")
 """Stages that also apply to models without pictures."""
 
 
+def _check_stages() -> None:
+    """Refuse a stage that the page would not show: its pictures would be drawn for nobody."""
+    environment = page_environment("report")
+    assert environment.loader is not None
+    source, *_ = environment.loader.get_source(environment, "report.html.jinja")
+    forgotten = [stage for stage in _STAGES if not re.search(rf"\brun\.{stage}\b", source)]
+    if forgotten:
+        raise RuntimeError(f"report.html.jinja does not show the stage '{forgotten[0]}'; add a section with it")
+
+
 def _draw_curves(scores: Sequence[Score]) -> list[Picture]:
     """Draw the figure weak-supervision if there are scores of several numbers of pairs; else []."""
     try:
@@ -200,6 +211,7 @@ def make_report(
         UsageError: Guidance without a model that can be guided, or ``explore`` is no page to explore.
         ArtifactError: A file cannot be read, or a report cannot show it.
     """
+    _check_stages()
     report_files = gather_files(paths)
     if Guidance.parse(guidance) and not report_files.groups:
         raise UsageError("got guidance, but no model to guide; leave guidance out, or give the file of a model")

@@ -1,0 +1,46 @@
+"""Prints a table's rows from folders of ``mmgen reproduce rivals-digits --seed N``: means and deviations over them.
+
+``python benchmarks/rivals_digits.py FOLDER FOLDER ...``
+"""
+
+import statistics
+import sys
+from pathlib import Path
+
+from mmgen.results.score import Score, read_scores
+
+MODELS = {
+    "elbo": "ELBO", "cvae": "conditional VAE, beta 10", "cvae-1": "conditional VAE, beta 1", "jmvae": "JMVAE",
+    "telbo": "TELBO", "mvae": "MVAE", "mvtcae": "MVTCAE", "crmvae": "CRMVAE", "mopoe": "MoPoE, beta 0.1",
+    "mopoe-1": "MoPoE, beta 1", "mmvae": "MMVAE", "mmvae-plus": "MMVAE+", "mmvm": "MMVM",
+}  # fmt: skip
+PARTS = {"own": "own, or p(z)", "agg": "q_agg", "cfg": "q_agg, cfg 1.5"}
+COLUMNS = (("correctness", 4, "all_right"), ("coverage", 3, ""), ("recall", 3, ""), ("agreement", 3, ""))
+
+
+def cell(runs: list[list[Score]], metric: str, given: int, field: str) -> str:
+    """Mean and standard deviation over runs of a score by each judge, the first judge first."""
+    means = []
+    for judge in range(2):
+        values = []
+        for scores in runs:
+            found = [s for s in scores if (s.metric, s.quantity, s.given) == (metric, metric, given)]
+            found = [s for s in found if s.protocol in ("exact", "description", "")]
+            if len(found) > judge:
+                values.append(float(found[judge].details[field]) if field else found[judge].value)
+        if values:
+            means.append(f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}")
+    return ", ".join(means)
+
+
+def main() -> None:
+    folders = [Path(name) for name in sys.argv[1:]]
+    for file, model in MODELS.items():
+        for part, source in PARTS.items():
+            runs = [read_scores(folder / f"{file}-{part}.jsonl") for folder in folders]
+            cells = [model, source, *(cell(runs, *column) for column in COLUMNS)]
+            print("  [" + ", ".join(f'"{text}"' for text in cells) + "],")
+
+
+if __name__ == "__main__":
+    main()
