@@ -18,9 +18,9 @@ from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import choose_labelled_examples
 from mmgen.training.model_run import complete_settings, load_model, train_model
 from mmgen.training.pairing import choose_paired_examples
-from tests.core.test_labelling import SIZE, TRAIN, write
-from tests.core.test_vlvae import SMALL, folder
+from tests.models.test_vlvae import SMALL, folder
 from tests.program import exit_code
+from tests.training.test_labelling import SIZE, TRAIN, write
 from tests.worlds import added
 
 __all__ = ["folder"]  # a fixture: captions of squares and a model of them
