@@ -11,7 +11,7 @@ minutes=${3:-2}
 mkdir -p "$out"
 nvidia-smi --query-gpu=name,memory.total --format=csv,noheader
 
-python -m pytest -q tests/core/test_cuda.py
+python -m pytest -q tests/testing/test_cuda.py
 
 [ -f "$out/mnist-a.h5" ] || mmgen make-data mnist-a --mnist "$mnist" -o "$out/mnist-a.h5"
 mmgen train-classifier "$out/mnist-a.h5" --network vedantam --minutes "$minutes" -o "$out/judge.safetensors"

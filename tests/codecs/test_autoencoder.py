@@ -20,6 +20,7 @@ from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Demands, build_model
 from mmgen.models.autoencoder import Autoencoder, AutoencoderSettings
+from mmgen.objectives.reader import Reader
 from mmgen.training.batches import DatasetRows, MaskedRows
 from mmgen.training.encoded import EncodedRows, encode_once
 from mmgen.training.model_run import load_model
@@ -109,6 +110,18 @@ def test_a_codec_without_finite_pictures_is_refused(factor: float, words: str, t
     settings, pictures = AutoencoderSettings(weights=str(tiny)), smooth_pictures(8)
     with pytest.raises(ArtifactError, match=words):
         made(settings).prepare(settings, *[lambda count: batch_of(pictures[:count])] * 2)
+
+
+@pytest.mark.parametrize("generates", [("attributes",), ("image", "attributes")])
+def test_the_decoder_is_trained_only_if_pictures_are_generated(generates: tuple[str, ...], tiny: Path) -> None:
+    objective = Reader(modalities=generates)
+    model = made(AutoencoderSettings(weights=str(tiny)), objective.demands)
+    objective(model, batch_of(smooth_pictures(3))).value.mean().backward()
+    trained = {name for name, each in model.named_parameters() if each.grad is not None and each.grad.abs().sum() > 0}
+    assert any(name.startswith("decoders.attributes") for name in trained)
+    assert any(name.startswith("decoders.image") for name in trained) == ("image" in generates)
+    assert not any(name.startswith("encoder") for name in trained)
+    assert model.encodes_once == ("" if "image" in generates else "image")
 
 
 class _Decode(nn.Module):

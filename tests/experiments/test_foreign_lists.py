@@ -15,6 +15,7 @@ from mmgen.core.errors import MmgenError, UsageError
 from mmgen.experiments import _matrix
 from mmgen.experiments._plan import REFUSED, read_plan, shell_script
 from mmgen.experiments._stages import stage_commands
+from tests.worlds import added
 
 HEAD = """
 title = {title}
@@ -95,8 +96,8 @@ def test_options_that_name_programs_are_known() -> None:
     recipes = [data_recipes.get(name) for name in data_recipes.names()]
     fields = [pair for recipe in recipes for pair in recipe.model_fields.items()]
     paths = {name for name, field in fields if "Path" in str(field.annotation)}
-    read = {"mnist", "amat", "celeba", "omniglot", "planetoid", "dsprites", "patches", "pictures", "render"}
-    read |= {"landmarks", "metadata", "coco", "train_annotations", "val_annotations", "train", "val", "test"}
+    read = {"mnist", "amat", "celeba", "dsprites", "pictures", "render", "landmarks", "metadata"}
+    read |= read.union(*added("PATHS_OF_RECIPES"))
     assert paths == read
     addresses = {opt for _, opt, p in options() if p.metavar == "ADDRESS"}
     assert addresses == {"--scheduler"}
@@ -120,22 +121,6 @@ def test_options_that_name_programs_are_known() -> None:
 def test_settings_are_looked_through(settings: str, tmp_path: Path) -> None:
     said = refused(tmp_path, (FOLDER if settings.startswith("metadata") else PLAIN) + settings)
     assert "an experiment from outside the package may not" in said or "got the key 'output'" in said
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        'recipe = "hub"\nfiles = "owner/name"',
-        'files = ["hub", "owner/name"]',
-        'recipe = ["hub"]',
-        'seed = 1\nfiles = "hub"',
-    ],
-)
-def test_nothing_is_downloaded_that_a_list_names(settings: str, tmp_path: Path) -> None:
-    said = refused(tmp_path, f'command = "make-data"\n{settings}')
-    assert "makes data by hub, which downloads whatever" in said or "unknown recipe '['hub']'" in said
-    fetching = [name for name in data_recipes.names() if data_recipes.get(name).fetches_anything]
-    assert fetching == ["hub"]
 
 
 @pytest.mark.parametrize("setting", ["overwrite", "resume", "keep_state"])

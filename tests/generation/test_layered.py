@@ -14,7 +14,7 @@ from mmgen.generation.encode import attribute_probabilities
 from mmgen.generation.translations import decode
 from mmgen.posteriors import LayeredPosterior
 from mmgen.training.model_run import complete_settings, train_model
-from tests.core.test_encodings import write_dataset
+from tests.posteriors.test_encodings import write_dataset
 
 SMALL: dict[str, Any] = {
     "hierarchical-vae": ("elbo", {"latent_sizes": [3, 2], "hidden": [8]}),

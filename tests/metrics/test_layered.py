@@ -31,8 +31,8 @@ from mmgen.testing.linear_gaussian import (
 )
 from mmgen.testing.metrics import accepts_evaluation, small_evaluation
 from mmgen.training.model_run import complete_settings, train_model
-from tests.core.linear_ladder import exact_log_image, ladder_observations, linear_ladder, lower_covariance
 from tests.metrics.test_linear_gaussian import loaded
+from tests.models.linear_ladder import exact_log_image, ladder_observations, linear_ladder, lower_covariance
 from tests.posteriors.stand_in import draws_and_densities, stand_ins
 
 SAYING_SD = 0.8

@@ -1,1 +1,1 @@
-"""SCAN (Higgins et al., 2018): a density of words fitted to encodings, and a reader of words."""
+"""SCAN (Higgins et al., 2018): a density of words fitted to encodings."""

@@ -9,8 +9,8 @@ from mmgen.artifacts import Dataset
 from mmgen.contrib.baselines import measure_labels
 from mmgen.contrib.baselines._base import BaselineData, LabelSupply
 from mmgen.contrib.baselines.commands.baseline import Baseline
-from tests.core.test_labelling import bars as bars, rows_of, settings_of
 from tests.program import exit_code
+from tests.training.test_labelling import bars as bars, rows_of, settings_of
 
 
 def test_baselines_take_what_settings_say(bars: Path) -> None:

@@ -5,7 +5,7 @@ import torch
 
 from mmgen.contrib.baselines._base import NoiselessTask
 from mmgen.testing.models import small_model
-from tests.core.test_layered_posterior import EVERY_MODEL
+from tests.posteriors.test_layered_posterior import EVERY_MODEL
 
 
 @EVERY_MODEL

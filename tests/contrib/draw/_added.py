@@ -19,3 +19,4 @@ DOORS = {
         ["make-data", "coco-captions", "c", "--dry-run"],
     ),
 }  # fmt: skip
+PATHS_OF_RECIPES = {"coco", "train_annotations", "val_annotations"}

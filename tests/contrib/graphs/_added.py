@@ -21,3 +21,4 @@ _CORA = ["x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"]
 DOORS = {
     "graph": (write_files(*(f"g/ind.cora.{name}" for name in _CORA)), ["make-data", "planetoid", "--planetoid", "g"]),
 }  # fmt: skip
+PATHS_OF_RECIPES = {"planetoid"}

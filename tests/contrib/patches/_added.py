@@ -24,3 +24,4 @@ OBEYED = {
 DOORS = {
     "patches": (write_files("p.zip"), ["make-data", "patches", "--pictures", "p.zip"]),
 }  # fmt: skip
+PATHS_OF_RECIPES = {"omniglot", "patches"}

@@ -2,3 +2,4 @@
 
 USUAL_DATASETS = ["scan/mnist-a"]
 REFUSED_FITS = [(["--target", "scan", "--text-weight", "2"], "use --target true")]
+TARGETS_OF_DESCRIPTIONS = "scan"

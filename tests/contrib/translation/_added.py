@@ -86,3 +86,4 @@ OBEYED = {
 DOORS = {
     "sentences": (write_files("t.en", "t.de"), ["make-data", "parallel-text", "--languages", "en,de", "--train", "t"]),
 }  # fmt: skip
+PATHS_OF_RECIPES = {"train", "val", "test"}

@@ -18,9 +18,10 @@ from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import choose_labelled_examples
 from mmgen.training.model_run import complete_settings, load_model, train_model
 from mmgen.training.pairing import choose_paired_examples
-from tests.core.test_labelling import SIZE, TRAIN, write
-from tests.core.test_vlvae import SMALL, folder
+from tests.models.test_vlvae import SMALL, folder
 from tests.program import exit_code
+from tests.training.test_labelling import SIZE, TRAIN, write
+from tests.worlds import added
 
 __all__ = ["folder"]  # a fixture: captions of squares and a model of them
 
@@ -82,7 +83,7 @@ FEW = {"paired": 0.1}
     ("objective", "data", "aggregate", "described", "others"),
     [
         ({}, LABELLED, {}, 12, 0),
-        ({}, LABELLED, {"target": {"name": "scan"}}, 12, 0),
+        *(({}, LABELLED, {"target": {"name": name}}, 12, 0) for name in added("TARGETS_OF_DESCRIPTIONS")),
         ({}, LABELLED, TRUE, 12, 0),
         ({}, LABELLED, {"examples": 5}, 5, 0),
         ({"name": "telbo"}, LABELLED, {}, 12, 0),

@@ -8,8 +8,8 @@ import pytest
 
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.settings.arguments import plain_settings
-from tests.core.test_guided_fit import folder, run
-from tests.core.test_start import dataset_path, train
+from tests.posteriors.test_guided_fit import folder, run
+from tests.training.test_start import dataset_path, train
 
 __all__ = ["dataset_path", "folder"]  # fixtures
 

@@ -17,8 +17,8 @@ from mmgen.training.devices import make_fabric
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.step_memory import check_step, needed_bytes
 from mmgen.training.task import ModelTask, make_optimizers, make_players
-from tests.core.test_network_sizes import SHORT
-from tests.core.test_start import dataset_path, train
+from tests.models.test_network_sizes import SHORT
+from tests.training.test_start import dataset_path, train
 
 __all__ = ["dataset_path"]  # a fixture
 

@@ -27,7 +27,7 @@ from mmgen.objectives.mvae import Mvae, draw_subset
 from mmgen.settings.config import build_member
 from mmgen.testing.linear_gaussian import NOISE, Normal
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
-from tests.core.test_objectives import replace_noise
+from tests.objectives.test_objectives import replace_noise
 
 __all__ = ["replace_noise"]
 

@@ -18,7 +18,7 @@ from mmgen.cli._main import main
 from mmgen.core.errors import UsageError
 from mmgen.training.log import LOGGERS
 from mmgen.training.settings import TrainingSettings
-from tests.core.test_training_runs import run
+from tests.training.test_training_runs import run
 
 
 class Wandb(ModuleType):

@@ -4,7 +4,7 @@ import torch
 
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.objectives.mvae import Mvae
-from tests.core.test_mvae import FOUR, four_modalities, four_observations
+from tests.objectives.test_mvae import FOUR, four_modalities, four_observations
 
 
 def test_free_nats_cost_nothing_in_training_and_count_in_validation() -> None:

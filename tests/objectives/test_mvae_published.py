@@ -8,8 +8,8 @@ from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.mvae import Mvae
 from mmgen.settings.extends import load_preset
 from mmgen.testing.linear_gaussian import NOISE
-from tests.core.test_mvae import FOUR, LOADINGS, exact_log_marginal, four_modalities, four_observations
-from tests.core.test_objectives import replace_noise
+from tests.objectives.test_mvae import FOUR, LOADINGS, exact_log_marginal, four_modalities, four_observations
+from tests.objectives.test_objectives import replace_noise
 
 __all__ = ["replace_noise"]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from mmgen.artifacts import read_checkpoint, read_header, write_checkpoint
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.training.state import describe_interruption, is_finished, state_path
-from tests.core.test_training_runs import run
+from tests.training.test_training_runs import run
 
 Facts, Tensors = dict[str, Any], dict[str, Tensor]
 

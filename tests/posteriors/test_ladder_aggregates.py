@@ -22,8 +22,8 @@ from mmgen.posteriors.aggregate import AggregatedTask
 from mmgen.settings.config import merge
 from mmgen.testing.linear_gaussian import NOISE, WEIGHTS
 from mmgen.training.model_run import load_model, train_model
-from tests.core.linear_ladder import LAYER_SD, UP, ladder_observations, linear_ladder, lower_covariance
-from tests.core.test_encodings import settings_of, write_dataset
+from tests.models.linear_ladder import LAYER_SD, UP, ladder_observations, linear_ladder, lower_covariance
+from tests.posteriors.test_encodings import settings_of, write_dataset
 
 COUNT = 40_000
 SD, TOP_SD = 0.5, 0.9  # of q(z1|x) and of q(z2|z1), see linear_ladder

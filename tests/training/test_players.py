@@ -24,7 +24,7 @@ from mmgen.training.loop import train
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.state import state_path
 from mmgen.training.task import ALONE, Task
-from tests.core.test_training_runs import Line, Numbers, run as run_line
+from tests.training.test_training_runs import Line, Numbers, run as run_line
 
 SIZE = 16
 MEAN = (SIZE - 1) / (2 * SIZE)
@@ -327,7 +327,7 @@ import os, sys
 from pathlib import Path
 
 import torch
-from tests.core.test_players import forger, run
+from tests.training.test_players import forger, run
 
 task = run(Path(sys.argv[1]), forger(), devices=2, optimizer="sgd", learning_rate=0.1)
 found = [p.item() for p in task.parameters()]

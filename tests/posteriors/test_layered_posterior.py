@@ -14,7 +14,7 @@ from mmgen.models import GaussianModel
 from mmgen.posteriors import LayeredPosterior, encode_in_slices, encode_points, posterior_of
 from mmgen.testing.linear_gaussian import WEIGHTS
 from mmgen.testing.models import small_model
-from tests.core.linear_ladder import UP, ladder_observations, linear_ladder
+from tests.models.linear_ladder import UP, ladder_observations, linear_ladder
 
 GIVEN = ("image",)
 EVERY_MODEL = pytest.mark.parametrize("name", mmgen.models.names())

@@ -25,9 +25,9 @@ from mmgen.posteriors.guided import GuidedTarget, GuidedTask, draw_candidates, f
 from mmgen.testing.densities import ATTRIBUTES
 from mmgen.training.model_run import load_model
 from mmgen.training.state import state_path
-from tests.core.test_text import PADDING, make_batch, model, reading_aggregate
-from tests.core.test_text_weight import speaking, trained_with
-from tests.core.test_vlvae import DATA, folder
+from tests.models.test_vlvae import DATA, folder
+from tests.networks.test_text import PADDING, make_batch, model, reading_aggregate
+from tests.posteriors.test_text_weight import speaking, trained_with
 from tests.program import exit_code
 
 __all__ = ["folder"]  # a fixture: captions of squares and a model of them

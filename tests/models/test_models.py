@@ -26,7 +26,7 @@ from mmgen.testing import models
 from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, make_linear_gaussian
 from mmgen.testing.small import SMALL_DATA
 from mmgen.training.model_run import ExperimentSettings, read_experiment
-from tests.core.linear_ladder import exact_log_image, ladder_observations, linear_ladder, lower_covariance
+from tests.models.linear_ladder import exact_log_image, ladder_observations, linear_ladder, lower_covariance
 
 SMALL: dict[str, dict[str, Any]] = {
     "multimodal-vae": {"latent_size": 3, "hidden": 8},

@@ -10,8 +10,8 @@ from mmgen.artifacts import read_checkpoint
 from mmgen.core.errors import ArtifactError
 from mmgen.training.state import state_path
 from mmgen.training.weights import AveragedWeights
-from tests.core.test_states import forge, tensor
-from tests.core.test_training_runs import Line, run
+from tests.training.test_states import forge, tensor
+from tests.training.test_training_runs import Line, run
 
 
 def tensors(path: Path) -> dict[str, Tensor]:
