@@ -136,7 +136,7 @@ _WITHOUT_PICTURES = ("further", "latents")
 
 def _check_stages() -> None:
     """Refuse a stage that the page would not show: its pictures would be drawn for nobody."""
-    environment = page_environment("report")
+    environment = page_environment()
     assert environment.loader is not None
     source, *_ = environment.loader.get_source(environment, "report.html.jinja")
     forgotten = [stage for stage in _STAGES if not re.search(rf"\brun\.{stage}\b", source)]
