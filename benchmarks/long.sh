@@ -215,6 +215,11 @@ mmgen reproduce rivals-cdsprites --seeds 3
 mmgen reproduce "$here/rivals-trials.toml" --output rivals-trials
 mmgen reproduce rivals-grounds --seeds 3
 
+# Tables 1 to 3 of Wu and Goodman on MNIST and FashionMNIST, two hours of one core each, and on MultiMNIST.
+for data in mnist fashion-mnist multimnist; do
+    mmgen reproduce wu-table2 --data "$data"
+done
+
 # Time to quality beside MultiVae, with a limit of 600 processor seconds and trials of 100: three hours of one core for each seed.
 for seed in 0 1 2 3 4; do
     "$here/multivae/quality.sh" "$PWD/time-to-quality" --limit 600 --trial 100 --seed "$seed"

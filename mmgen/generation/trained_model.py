@@ -1,6 +1,7 @@
 """A trained model with its posteriors, as ``mmgen.load(path)`` returns it."""
 
 import copy
+import secrets
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -54,7 +55,10 @@ class TrainedModel(ModelData):
         guidance: Guidance of all posteriors; false for none.
         completes: Whether open words of a description by attributes are drawn before z; see :meth:`completing`.
         posteriors: All by name, guided if ``guidance`` is set: "prior", "own" (the encoder) and the fitted one.
+        seed: Seed of the last :meth:`sample` or :meth:`draw`, which draws the same again; None before.
     """
+
+    seed: int | None = None
 
     def __init__(
         self,
@@ -216,17 +220,17 @@ class TrainedModel(ModelData):
         description: str | Mapping[str, str] = "",
         n: Count = 16,
         posterior: str | None = None,
-        seed: Seed = 0,
+        seed: Seed | None = None,
         target: str | None = None,
         guidance: AnyGuidance | None = None,
     ) -> Tensor:
-        """Draw images from a description; equal seeds give the images of ``mmgen sample`` and of metrics.
+        """Draw new images from a description; equal seeds give the images of ``mmgen sample`` and of metrics.
 
         Args:
             description: The description, with NOT and OR; attributes left out are drawn as in the training data.
             n: Number of images.
             posterior: One of :attr:`posteriors`; by default the fitted one, else the encoder.
-            seed: Seed of the draws.
+            seed: Seed of the draws; by default another one at each call, which :attr:`seed` then is.
             target: Image modality to draw; by default the main one. With the same seed all modalities have the same z.
             guidance: Weight w of p(words | z)^w; by default that of :meth:`guided`. Larger w follows the description
                 more strictly. "3:effective=100:candidates=65536" chooses from more candidates.
@@ -247,6 +251,7 @@ class TrainedModel(ModelData):
             >>> model.sample("digit=3 NOT scale=big OR digit=8", n=4).shape  # doctest: +SKIP
             torch.Size([4, 1, 64, 64])
         """
+        seed = self.seed = secrets.randbelow(2**32) if seed is None else seed
         model = self.guided(self.guidance if guidance is None else guidance, seed)
         descriptions = generation.parse_descriptions(model, [generation.format_description(description)])
         source = generation.select_posterior(model, descriptions, posterior)
@@ -260,7 +265,7 @@ class TrainedModel(ModelData):
         description: str | Mapping[str, str] = "",
         n: Count = 16,
         posterior: str | None = None,
-        seed: Seed = 0,
+        seed: Seed | None = None,
         target: str | None = None,
         guidance: AnyGuidance | None = None,
     ) -> list[Image.Image]:

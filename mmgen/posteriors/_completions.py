@@ -167,7 +167,8 @@ class Completions:
             return whole.repeat(n, 0)
         device = "cpu" if generator is None else generator.device
         weights = torch.from_numpy(shares).to(device)
-        drawn = torch.multinomial(weights, n, replacement=True, generator=generator)
+        # Two at least: torch draws a single one in another way, and one draw is the first of several.
+        drawn = torch.multinomial(weights, max(n, 2), replacement=True, generator=generator)[:n]
         return np.asarray(whole[drawn.cpu().numpy()])
 
     def log_prob(

@@ -387,7 +387,7 @@ def test_examples_known_in_part_alone_come_to_a_report(tmp_path: Path) -> None:
     write_csv(pictures / "metadata.csv", rows)
     done = within(tmp_path, "quickstart", "--images", pictures, "--quick", "-o", "made", "--jobs", 1)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "made/report.html\n" and "correctness, 1 word given" in " ".join(done.stderr.split())
+    assert done.stdout == "made/report.html\n" and "all right" in " ".join(done.stderr.split())
     for name in ("guided.png", "explore.html", "report.html"):
         assert (tmp_path / "made" / name).stat().st_size > 1000
 
@@ -409,7 +409,7 @@ def test_all_of_it_at_tiny_steps(
         assert told.out == "my pictures-quickstart-quick/report.html\n"
         assert ("took " in told.err) != again
         assert "Plan, by number and size of pictures: 32 x 32 pixels" in " ".join(told.err.split())
-        assert ("correctness" if "colour" in columns else "R@1") in told.err
+        assert ("all right" if "colour" in columns else "R@1") in told.err
     assert "by text, but posterior" not in (tmp_path / "my pictures-quickstart-quick" / "report.html").read_text(
         "utf-8"
     )

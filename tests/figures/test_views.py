@@ -306,4 +306,4 @@ def test_the_documented_example_runs(views: Path, tmp_path: Path, monkeypatch: p
     assert found["photographs"].shape == (8, 3, 16, 16) and found["several"].shape == (4, 8, 3, 16, 16)
     assert found["posterior"].mean.shape == (8, 3) and found["drawn"].shape == (16, 1, 8, 8)
     model = load(views / "all.safetensors")
-    torch.testing.assert_close(found["drawn"], model.sample(n=16, target="mask"))
+    torch.testing.assert_close(found["drawn"], model.sample(n=16, target="mask", seed=0))
