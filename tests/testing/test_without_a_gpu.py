@@ -191,11 +191,22 @@ class _Batches(Rows):
         return self.whole
 
 
+class _Wrapped(torch.nn.Module):
+    """A module as Fabric returns it, which holds the one that it was given."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *arguments: Any) -> Any:
+        return self.module(*arguments)
+
+
 def step_on_meta(objective: Objective, model: Model, batch: Batch, folder: Path, **settings: Any) -> None:
     """One step of a real training: whatever reads a value on the device, and so waits for it, fails."""
     fabric: Any = SimpleNamespace(
         device=torch.device("meta"), world_size=1, global_rank=0, is_global_zero=True,
-        setup=lambda module, optimizer: (module, optimizer), backward=lambda loss: loss.backward(),
+        setup=lambda module, optimizer: (_Wrapped(module), optimizer), backward=lambda loss: loss.backward(),
     )  # fmt: skip
     rows, chosen = _Batches(batch), TrainingSettings(batch=4, steps=2, precision="32-true", **settings)
     task = ModelTask(model, objective)
