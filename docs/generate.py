@@ -39,7 +39,7 @@ starts. All of these processes end when the command does, however it ends. Pytho
 starts. `python -m mmgen` takes the package from the current folder if something there is called `mmgen` (`mmgen` and
 `python -P -m mmgen` do not). A `PYTHONPATH` with an empty entry makes Python look there as it starts.
 
-CK, VE and WG are [the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and
+CK, VE and WG are [the papers](papers.md) of Cremer and Kushman, Vedantam et al., and Wu and
 Goodman.
 
 """
@@ -116,7 +116,7 @@ dot are the table. Unknown names are refused with the nearest right one.
 
 `mmgen list objective telbo` prints the settings of one member, those of installed packages and of `--code` too.
 `mmgen list preset NAME` prints a preset with the source of each value. CK, VE and WG are
-[the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and Goodman.
+[the papers](papers.md) of Cremer and Kushman, Vedantam et al., and Wu and Goodman.
 
 """
 
