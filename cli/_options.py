@@ -153,7 +153,8 @@ def _existing_path(text: str, kind: str) -> Path:
     if found == path:
         pictures = kind in ("dataset", "file")
         own = f"; of your own pictures mmgen make-data folder {shlex.quote(text)} makes a dataset" if pictures else ""
-        raise MmgenError(f"{path} is a folder, expected a {kind}; name a file{own}")
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise MmgenError(f"{path} is a folder, expected {article} {kind}; name a file{own}")
     # mmgen.load takes the folder, and files made from it lie beside it. Nothing can lie beside ".".
     return path if kind == "model or aggregate" and path.name else found
 

@@ -94,6 +94,8 @@ def _find_nearest_path(path: Path) -> Path | None:
 def advise_path(path: Path, advice: str) -> str:
     """Return "did you mean PATH?" for a missing path that resembles one that is there, else ``advice``."""
     near = _find_nearest_path(path)
+    if near == path:  # a link whose target is gone is there, and is not
+        return "it is a link to what is not there; make it anew"
     return f"did you mean {near}?" if near else advice
 
 

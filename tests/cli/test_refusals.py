@@ -166,3 +166,10 @@ def test_a_report_of_a_folder_is_of_all_that_it_tells_of(letters: Path) -> None:
 def test_rows_of_scores_have_names_of_their_own() -> None:
     with pytest.raises(UsageError, match=r"--guidance got 3 twice"):
         Evaluate(Path("no"), guidance=["3:effective=20", 1, "3:candidates=10"]).measure()
+
+
+def test_a_link_to_nothing_does_not_suggest_itself(letters: Path, run: Run) -> None:
+    (letters.parent / "gone.safetensors").symlink_to("nothing")
+    told = run("eval", "gone.safetensors")
+    assert told.returncode == 1
+    assert "gone.safetensors: it is a link to what is not there; make it anew" in " ".join(told.stderr.split())
