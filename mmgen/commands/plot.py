@@ -42,7 +42,7 @@ class Plot(Completing, Drawing["Picture"]):
     metrics: Annotated[Sequence[str], Option("--metric", "-m"), MemberOf("mmgen.metrics")] = ()
     """For trade-off: precision, for precision over recall; or two metrics, the upward one first, correctness over
     coverage by default. For disentanglement: the upward one, factor-score by default."""
-    rows: Annotated[Sequence[Annotated[int, Range(0)]], Option("--dataset-row")] = ()
+    rows: Annotated[Sequence[Annotated[int, Range(0, 2**63 - 1)]], Option("--dataset-row")] = ()
     """For traversal, interpolation and analogies: a row of the dataset to start from; repeatable, for interpolation in
     pairs. By default test examples at random."""
     by: Annotated[str, Option(metavar="NAME")] = ""

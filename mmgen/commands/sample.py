@@ -64,7 +64,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     """Change the words of a picture to those of --given, by analogy with the training pictures, instead of drawing it
     anew: a picture file, whose words are taken to be those of the training picture that is most like it, or nearest,
     the training pictures with most of these words. Draws one picture of each description by default."""
-    rows: Annotated[Sequence[Annotated[int, Range(0)]], Option("--dataset-row")] = ()
+    rows: Annotated[Sequence[Annotated[int, Range(0, 2**63 - 1)]], Option("--dataset-row")] = ()
     """Which rows of the source, or of the model's dataset; repeatable. By default 8 of its test part."""
 
     def run(self, command: str = "") -> "Grid | Draws | list[dict[str, Any]]":

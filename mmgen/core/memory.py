@@ -19,9 +19,10 @@ def format_bytes(size: float) -> str:
     """Return a number of bytes as text, such as "1.5 GiB".
 
     Example:
-        >>> format_bytes(3 * 2**30), format_bytes(700)
-        ('3.0 GiB', '700 bytes')
+        >>> format_bytes(3 * 2**30), format_bytes(700), format_bytes(10**400)[-3:]
+        ('3.0 GiB', '700 bytes', 'TiB')
     """
+    size = min(size, 2**99)  # of numbers that somebody typed, which no float may hold
     if size < 1024:
         return f"{size:.0f} bytes"
     for unit in ("KiB", "MiB", "GiB"):

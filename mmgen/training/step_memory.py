@@ -93,7 +93,7 @@ def needed_bytes(module: nn.Module, batch: Batch, step: int | None, precision: s
             return tensor.clone()
         return mode.fake.from_tensor(tensor.detach()).requires_grad_(tensor.requires_grad)
 
-    size = 0
+    size, plain = 0, [(part, dict(vars(part))) for part in module.modules()]
     with _without_complaints(), torch.set_grad_enabled(step is not None), saved_tensors_hooks(keep, lambda each: each):
         state = {name: shape(each) for name, each in (*module.named_parameters(), *module.named_buffers())}
         values = {name: shape(each) for name, each in batch.values.items()}
@@ -103,6 +103,9 @@ def needed_bytes(module: nn.Module, batch: Batch, step: int | None, precision: s
         held = [tensor.untyped_storage() for each in kept if isinstance(tensor := each(), FakeTensor)]
         size = sum({each._cdata: each.nbytes() for each in held if each._cdata not in mode.weights}.values())
         del figures
+    for part, attributes in plain:  # a task may keep what it has drawn for its next player
+        vars(part).clear()
+        vars(part).update(attributes)
     return max(size, mode.largest)
 
 

@@ -1,9 +1,12 @@
 """Networks and losses of a sharpener: identity before training, words, ranges, and losses in closed form."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
+import mmgen
 from mmgen.contrib.sharpening import (
     Discriminator,
     Sharpener,
@@ -175,3 +178,11 @@ def test_words_of_another_kind_are_refused() -> None:
 
     with pytest.raises(SettingsError, match="a sharpener got the words 'v' of kind"):
         Sharpener("image", (3, 16, 16), {"v": VectorDescription(name="v", size=3)}, SMALL)
+
+
+def test_what_a_step_needs_is_told_without_a_trace_in_the_task(tmp_path: Path) -> None:
+    """Both players of a step share its pictures, and the look at memory before it must not leave its own to them."""
+    mmgen.make_data("shapes", tmp_path / "d.h5", number=60, size=16, workers=1, progress=False)
+    mmgen.train(tmp_path / "d.h5", tmp_path / "m.safetensors", preset="quickstart/shapes", steps=1, progress=False)
+    made = mmgen.fit_sharpener(tmp_path / "m.safetensors", tmp_path / "s.safetensors", steps=1, progress=False)
+    assert (tmp_path / "s.safetensors").exists() and made is not None
