@@ -11,6 +11,7 @@ import pytest
 from mmgen import __version__
 from mmgen.cli import _main
 from mmgen.core.errors import Interrupted, MmgenError, UsageError
+from tests.worlds import added
 
 # What must not be paid for by somebody who asks for help.
 HEAVY = ("torch", "numpy", "h5py", "sklearn", "matplotlib", "zuko", "pydantic")
@@ -108,7 +109,10 @@ def test_unknown_command_suggests_and_lists(run) -> None:
     assert done.stderr.startswith("mmgen: unknown command 'lst': did you mean 'list'? Available: ")
 
 
-@pytest.mark.parametrize(("name", "what"), [("serve", "export"), ("resume", "same command again"), ("ui", "explore")])
+ANSWERED = [("serve", "export"), ("resume", "same command again"), *added("ANSWERED")]
+
+
+@pytest.mark.parametrize(("name", "what"), ANSWERED)
 def test_what_does_what_is_no_command_is_told(name: str, what: str, run) -> None:
     done = run(name)
     assert done.returncode == 2 and done.stderr.startswith(f"mmgen: there is no command '{name}': ")

@@ -5,3 +5,4 @@ ENDING = {"explore": "html"}
 OF_SEVERAL_FILES = "explore"
 ON_A_GRID = "explore m.safetensors -n 2 -o e.html"
 NOT_OURS = [(["explore", "flat.safetensors"], "thesis.html")]
+ANSWERED = ("ui", "explore")
