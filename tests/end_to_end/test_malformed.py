@@ -97,8 +97,9 @@ def test_a_model_whose_weights_are_not_finite_is_refused(
             tensor.fill_(torch.nan)
     bad = folder / "bad-nan.safetensors"
     about = {"settings": header.settings, "seed": header.seed, "parents": header.parents}
-    monkeypatch.setattr(containers, "_check_finite", lambda *_: None)  # a file of an earlier version
-    write_checkpoint(bad, kind="model", tensors=tensors, **about)
+    with monkeypatch.context() as patched:  # a file of an earlier version
+        patched.setattr(containers, "_check_finite", lambda *_: None)
+        write_checkpoint(bad, kind="model", tensors=tensors, **about)
     options = {"eval": ["--metric", "coverage"], "sample": ["-n", 1, "-o", "nan.png"]}.get(command, [])
     done = within(folder, command, bad, *options)
     assert (done.returncode, done.stdout) == (1, "")
