@@ -141,9 +141,10 @@ class Baseline(Stage["Scores"]):
         """Refuse options that a baseline for labels (or for densities) would ignore."""
         if set_options := [name for name, value in options.items() if value]:
             others = "labels" if answers == "densities" else "densities"
+            is_for, it = ("is for", "it") if len(set_options) == 1 else ("are for", "them")
             raise UsageError(
-                f"{self.method} is a baseline for {answers}, and {' and '.join(set_options)} is for baselines for "
-                f"{others}; leave it out"
+                f"{self.method} is a baseline for {answers}, and {' and '.join(set_options)} {is_for} baselines for "
+                f"{others}; leave {it} out"
             )
 
     def _refuse_training_options(self) -> None:
