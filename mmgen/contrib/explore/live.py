@@ -33,8 +33,9 @@ _JUDGED = 512
 """Number of pictures on which a rounded judge is compared with the judge."""
 _CELLS = 15
 """Cells along each side of a map at whose middles a rounded decoder is compared as well."""
-_WIDTHS = (1.0, 1.5, 2.0, 3.0)
-"""Standard deviations of these draws: sliders and guidance lead to z that are rare under p(z)."""
+_WIDTHS = (1.0, 1.5, 2.0)
+"""Standard deviations of these draws: sliders and guidance lead to z that are rare under p(z). At three, the
+quickstart's decoder would need more bits than a page has room for, and the page would lose sliders and map."""
 _LEVELS = 0.8
 """Largest difference of a pixel before it is rounded to one of 256 levels; 1 could be two levels afterwards."""
 _ENCODING = 0.02
