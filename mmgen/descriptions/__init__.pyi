@@ -4,6 +4,7 @@ from ._captions import (
     caption_to_attributes as caption_to_attributes,
     format_caption as format_caption,
     is_caption as is_caption,
+    named_attributes as named_attributes,
     normalise_text as normalise_text,
     parse_caption as parse_caption,
     split_free_text as split_free_text,

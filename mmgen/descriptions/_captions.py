@@ -78,6 +78,21 @@ def caption_to_attributes(tokens: np.ndarray, info: TextVocabulary, attributes: 
     return codes
 
 
+def named_attributes(tokens: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
+    """Return which attributes captions name by a word, bool [..., A]; none where fewer than two words are names.
+
+    Args:
+        tokens: Word codes, integers [..., T].
+        info: The words.
+        attributes: The attributes.
+    """
+    codes = {word.casefold(): code for code, word in enumerate(info.vocabulary)}
+    columns = [codes.get(name.casefold(), -1) for name in attributes.names]
+    if sum(column >= 0 for column in columns) < 2:
+        return np.zeros((*tokens.shape[:-1], len(columns)), np.bool_)
+    return np.stack([(tokens == column).any(-1) for column in columns], -1)
+
+
 def attributes_to_caption(codes: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
     """Convert attribute codes [..., A] to word codes of captions, uint16 [..., T].
 

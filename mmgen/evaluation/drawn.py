@@ -8,7 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.descriptions import caption_to_attributes
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions import caption_to_attributes, named_attributes
 from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.retrieved import RetrievedPictures
 from mmgen.evaluation.training_pictures import pool_pixels, to_bytes
@@ -275,7 +276,16 @@ class ClassifiedPictures:
         if loaded.model.conditional_on:
             return None
         offered = [loaded.text if loaded.text is not None and loaded.text.slots else None, loaded.attributes]
+        if loaded.text is not None and loaded.attributes is not None:
+            every_word = np.arange(len(loaded.text.vocabulary))[None]
+            offered.append(loaded.text if (self._read_names(every_word) != UNKNOWN).any() else None)
         return next((part.name for part in offered if part is not None and part.name in loaded.model.modalities), None)
+
+    @property
+    def says_few(self) -> bool:
+        """True if the words are free text, which names some of the attributes."""
+        text = self.loaded.text
+        return text is not None and not text.slots and self._word_modality == text.name
 
     @property
     def generates_words(self) -> bool:
@@ -287,7 +297,8 @@ class ClassifiedPictures:
         """Draw pictures and words from the same z; return the predicted attributes of the former and those of the
         latter.
 
-        Hints of the classifier are the generated words (CK 5.4); a word at a wrong position is ``UNKNOWN``.
+        Hints of the classifier are the generated words (CK 5.4); a word at a wrong position is ``UNKNOWN``, as is an
+        attribute that free text does not name.
 
         Returns:
             Codes uint8 [n, A] of the pictures, and of the words.
@@ -313,5 +324,13 @@ class ClassifiedPictures:
         assert loaded.attributes is not None and name is not None
         words = draw_words(loaded, name, z, descriptions, self.seed, self.precision)[0].cpu().numpy()
         if loaded.text is not None and name == loaded.text.name:
-            return caption_to_attributes(words, loaded.text, loaded.attributes)
+            spelled = bool(loaded.text.slots)
+            return caption_to_attributes(words, loaded.text, loaded.attributes) if spelled else self._read_names(words)
         return words.astype(np.uint8)
+
+    def _read_names(self, tokens: NDArray[np.generic]) -> NDArray[np.uint8]:
+        """Return codes uint8 [..., A]: yes where a text [..., T] names an attribute of the values yes and no."""
+        text, attributes = self.loaded.text, self.loaded.attributes
+        assert text is not None and attributes is not None
+        yes = [words.index("yes") if {*words} == {"yes", "no"} else UNKNOWN for words in attributes.values]
+        return np.where(named_attributes(tokens, text, attributes), np.array(yes, np.uint8), np.uint8(UNKNOWN))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import map_fractions
+from mmgen.descriptions import named_attributes
 from mmgen.evaluation import needs
 from mmgen.evaluation.queries import Queries, average_by_attribute, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
@@ -86,7 +87,9 @@ class CodeAgreement(Metric):
             protocols = {**({"paper": queries.codes} if hints else {}), "exact": without_hints}
         else:
             protocols = {"free-captions": without_hints}
-            mentions = _named_attributes(evaluation, queries)
+            text = evaluation.loaded.text
+            assert text is not None
+            mentions = named_attributes(queries.tokens, text, evaluation.attributes)
             if mentions.any():
                 protocols["caption-words"] = np.where(mentions, without_hints, np.uint8(UNKNOWN))
         return [
@@ -195,17 +198,6 @@ def _compare_with_constant(
     return {"commonest": commonest, "balanced": 100 * float(np.mean(balanced))}
 
 
-def _named_attributes(evaluation: "Evaluation", queries: Queries) -> NDArray[np.bool_]:
-    """Return which attributes [Q, A] captions name by a word; none where fewer than two words are names."""
-    text, tokens = evaluation.loaded.text, queries.tokens
-    assert text is not None and tokens is not None
-    codes = {word.casefold(): code for code, word in enumerate(text.vocabulary)}
-    columns = [codes.get(name.casefold(), -1) for name in evaluation.attributes.names]
-    if sum(column >= 0 for column in columns) < 2:
-        return np.zeros(queries.codes.shape, np.bool_)
-    return np.stack([(tokens == column).any(1) for column in columns], 1)
-
-
 def _average_by_caption(
     values: NDArray[np.float64], queries: Queries
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -226,7 +218,8 @@ class Correctness(CodeAgreement):
     in free words are compared with the known attributes of their examples: protocol ``free-captions``, whose queries
     are captions. Where captions are made of the names of attributes there is also ``caption-words``, over those that a
     caption names. Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and words of
-    the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given.
+    the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given; of free text, the words
+    that are names of attributes of the values yes and no.
 
     ``all right`` is the percentage of pictures in which every given attribute is found; ``worst word`` and ``worst
     pair`` are those of the given words that are found least, with errors that allow for their having been picked.
@@ -271,18 +264,28 @@ class Correctness(CodeAgreement):
         return scores
 
     def _score_generated_words(self, evaluation: "Evaluation", posterior: str) -> list[Score]:
-        """Score how often words drawn from the same z agree with the picture; a value UNKNOWN counts as wrong."""
+        """Score how often words drawn from the same z agree with the picture.
+
+        A value UNKNOWN counts as wrong where every attribute has its place in the text, and not at all in free text.
+        """
         predicted, words = evaluation.drawn_pictures.classify_generated(posterior, _GENERATED)
         hints, names = evaluation.questions.hints, evaluation.attributes.names
+        counted = words != UNKNOWN if evaluation.drawn_pictures.says_few else np.ones(words.shape, np.bool_)
         columns = {"generated-text": list(range(len(names)))}
         if hints:
             columns["generated-text-exact"] = [index for index in range(len(names)) if index not in hints]
         scores = []
         for protocol, chosen in columns.items():
-            right = 100.0 * ((predicted == words) & (words != UNKNOWN))[:, chosen]
-            by_image = right.mean(1)
+            right, of = 100.0 * ((predicted == words) & (words != UNKNOWN))[:, chosen], counted[:, chosen]
+            if of.any(1).sum() < 2:
+                continue  # the model's texts name no attribute
+            by_image = (right.sum(1) / of.sum(1).clip(1))[of.any(1)]
             value, error = float(by_image.mean()), float(by_image.std(ddof=1) / np.sqrt(len(by_image)))
-            by_attribute = dict(zip([names[index] for index in chosen], right.mean(0).tolist(), strict=True))
+            shares = (right.sum(0) / of.sum(0).clip(1)).tolist()
+            said = [bool(column.any()) for column in of.T]
+            by_attribute = {
+                names[index]: share for index, share, any_said in zip(chosen, shares, said, strict=True) if any_said
+            }
             scores.append(
                 self.score(
                     evaluation,

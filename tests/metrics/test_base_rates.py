@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions import named_attributes
 from mmgen.evaluation.queries import Queries
-from mmgen.metrics.correctness import Correctness, _compare_with_constant, _named_attributes
+from mmgen.metrics.correctness import Correctness, _compare_with_constant
 
 WORDS = ("bald", "hat", "old", "Female")
 NAMES = ("Hat", "Bald", "Male")
@@ -28,6 +29,11 @@ def evaluation(names: tuple[str, ...] = NAMES) -> Any:
         judge=None,
         content_ids={},
     )
+
+
+def vocabularies(names: tuple[str, ...]) -> tuple[Any, Any]:
+    asked = evaluation(names)
+    return asked.loaded.text, asked.attributes
 
 
 def test_a_constant_answer_and_balanced_shares() -> None:
@@ -54,10 +60,9 @@ def test_unknown_codes_and_weights_count_as_they_should() -> None:
 
 def test_words_that_are_names_say_their_attribute() -> None:
     tokens = np.array([[0, 1, 4], [3, 4, 4], [1, 3, 4]], np.uint16)
-    queries = Queries(np.zeros((3, 3), np.uint8), np.ones(3), 0, tokens)
-    said = _named_attributes(evaluation(), queries)
+    said = named_attributes(tokens, *vocabularies(NAMES))
     assert said.tolist() == [[True, True, False], [False, False, False], [True, False, False]]
-    assert not _named_attributes(evaluation(("colour", "size", "hat")), queries).any(), "one name is chance"
+    assert not named_attributes(tokens, *vocabularies(("colour", "size", "hat"))).any(), "one name is chance"
 
 
 def test_words_said_are_scored_by_themselves() -> None:
