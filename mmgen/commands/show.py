@@ -25,6 +25,8 @@ class Show(Stage[dict[str, Any]]):
     _: KW_ONLY
     number: Annotated[Count | None, Option("-n", default="32")] = None
     """Images on the contact sheet."""
+    given: Annotated[str | None, Option(metavar="WORDS")] = None
+    """Of a dataset, images of this description, such as "Bald=yes Male=no"; of captions, those with these words."""
     overwrite: bool = False
     """Replace the file that is there, even one that mmgen did not make."""
     seed: Annotated[Seed | None, Option(default="0")] = None
@@ -43,7 +45,8 @@ class Show(Stage[dict[str, Any]]):
         from mmgen.artifacts.pages import check_page
 
         path = path_of(self.file)
-        options = {"--number": self.number, "--seed": self.seed, "--overwrite": self.overwrite or None}
+        options = {"--number": self.number, "--given": self.given, "--seed": self.seed}
+        options |= {"--overwrite": self.overwrite or None}
         if self.output is not None:
             check_page(path_of(self.output), "picture", self.overwrite, path)
         elif given := [name for name, value in options.items() if value is not None]:
@@ -52,5 +55,5 @@ class Show(Stage[dict[str, Any]]):
         if self.output is not None:
             from mmgen.figures.report.show import draw_contact_sheet  # draws, which needs everything
 
-            draw_contact_sheet(path, self.number or 32, self.seed or 0).save(path_of(self.output))
+            draw_contact_sheet(path, self.number or 32, self.seed or 0, self.given).save(path_of(self.output))
         return described

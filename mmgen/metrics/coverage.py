@@ -6,7 +6,7 @@ References:
 """
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,6 +33,10 @@ _PAPER_DRAWS = 10
 _LEAST_DRAWS = 48
 """With fewer draws the estimate of the remaining bias is itself unreliable for an attribute of ten values."""
 _MOST_DRAWS = 768
+
+
+_Divergence = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
+"""Function from true shares [..., V] and counts of draws [..., V] to divergences [...]."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,9 @@ class Coverage(Metric):
     (``stderr_over_pictures``). The standard error includes the bias. The corrected mean of a perfect model is as often
     above 100 as below: it is clipped at 100, with ``unclipped`` in ``details`` for means over several models. Protocol
     ``paper``: 10 pictures, JS in nats (so that nothing is below 1 - ln 2 = 30.7 %), uniform p_k, no correction, as VE.
+
+    ``all attributes`` is correctness and coverage in one number (VE Section 3): the same mean over all attributes,
+    given ones too, where p_k is all on the given value.
     """
 
     unit = "%"
@@ -76,6 +83,7 @@ class Coverage(Metric):
         "sd of 5 splits": "splits_sd",
         "queries": "queries",
         "bias left": "bias",
+        "all attributes": "all_attributes",
         "uncorrected": "uncorrected",
     }
 
@@ -111,7 +119,7 @@ class Coverage(Metric):
             uniform = np.full(counts.shape[1], 1 / counts.shape[1])
             values[rows] += 100 * (1 - jensen_shannon(uniform, counts / _PAPER_DRAWS, base=math.e)) / queries.dropped
         coverage = _QueryCoverage(values, values, np.zeros(len(queries)), 0)
-        return self._score(evaluation, posterior, queries, predicted, coverage, {})
+        return self._score(evaluation, posterior, queries, predicted, coverage, {}, _published_divergence)
 
     def _score_exactly(
         self, evaluation: "Evaluation", posterior: str, queries: Queries
@@ -144,7 +152,7 @@ class Coverage(Metric):
             "uncorrected": float(np.average(coverage.uncorrected, weights=queries.weights)),
             "queries_without_training_examples": coverage.unmatched,
         }
-        return self._score(evaluation, posterior, queries, predicted, coverage, details)
+        return self._score(evaluation, posterior, queries, predicted, coverage, details, jackknife_divergence)
 
     def _score(
         self,
@@ -154,7 +162,12 @@ class Coverage(Metric):
         predicted: NDArray[np.uint8],
         coverage: _QueryCoverage,
         details: dict[str, Any],
+        divergence: _Divergence,
     ) -> Score:
+        told = list(evaluation.questions.hints)
+        shown = given_coverage(np.delete(queries.codes, told, 1), np.delete(predicted, told, 2), divergence)
+        of = queries.dropped + shown.shape[1]
+        all_attributes = (queries.dropped * coverage.values + shown.sum(1)) / of
         mean = weighted_mean(coverage.values, queries.weights, evaluation.settings.seed)
         pictures = predicted.shape[0] * predicted.shape[1]
         value, stderr = combine_with_bias(mean, float(np.average(coverage.bias, weights=queries.weights)), pictures)
@@ -171,6 +184,7 @@ class Coverage(Metric):
                 "queries": len(queries),
                 "images_per_query": predicted.shape[1],
                 "splits_sd": mean.splits_sd,
+                "all_attributes": float(np.average(all_attributes, weights=queries.weights)),
                 **details,
             },
         )
@@ -196,6 +210,27 @@ def count_unspecified_values(
         if len(rows):
             seen = predicted[rows, :, attribute]
             yield rows, attribute, (seen[:, :, None] == np.arange(size)).sum(1)
+
+
+def _published_divergence(p: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    return jensen_shannon(p, counts / counts.sum(-1, keepdims=True), base=math.e)
+
+
+def given_coverage(
+    codes: NDArray[np.uint8], predicted: NDArray[np.uint8], divergence: _Divergence
+) -> NDArray[np.float64]:
+    """Return 1 - JS(p_k, q_k) in percent for each attribute k that is given [Q, G], p_k all on its given value.
+
+    Args:
+        codes: Codes of the queries [Q, A], of which each gives G.
+        predicted: Codes that the classifier predicts [Q, n, A].
+        divergence: JS by true shares and counts.
+    """
+    right = (predicted == codes[:, None]).sum(1)  # [Q, A]
+    counts = np.stack([right, predicted.shape[1] - right], -1)
+    shares = 100 * (1 - divergence(np.array([1.0, 0.0]), counts))
+    given = codes != UNKNOWN
+    return shares[given].reshape(len(codes), -1)
 
 
 def exact_coverage(

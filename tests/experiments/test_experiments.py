@@ -174,7 +174,7 @@ def test_a_table_of_several_datasets(tmp_path: Path) -> None:
         find_experiment("wu-table2", str(tmp_path / "toy.h5"))
     several = dict.fromkeys(name.split("/")[0] for name in experiments.experiment_names() if "/" in name)
     usual = [find_experiment(table, None) for table in several]
-    own = ["cremer-table1", "wu-figure3/binary-mnist", "wu-table2/binary-mnist"]
+    own = ["cremer-table1", "cremer-table2", "wu-figure3/binary-mnist", "wu-table2/binary-mnist"]
     expected = sorted([*own, *(name for names in added("USUAL_DATASETS") for name in names)])
     assert usual == [(name, None) for name in expected]
     with pytest.raises(UsageError, match=r"--data got 'mnst', expected"):

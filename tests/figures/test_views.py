@@ -14,6 +14,7 @@ from PIL import Image
 from mmgen.artifacts import Dataset, DatasetWriter, write_samples
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.figures.drawing.page import FRAME, Grid, convert_to_rgb
 from mmgen.figures.drawing.samples import sample_grid, translation_grid
 from mmgen.figures.drawing.style import WRONG, hex_to_rgb
@@ -214,6 +215,43 @@ def test_a_sheet_of_a_dataset_shows_all_its_pictures_of_an_example(views: Path) 
     row = next(row for row in range(100) if _is(sheet, 0, images["image"][row]))
     assert _is(sheet, 1, images["edges"][row]) and _is(sheet, 2, images["mask"][row])
     assert sheet.boxes[0][1] == sheet.boxes[1][1]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("big", {0}),
+        ("size=big", {0}),
+        ("NOT size=big", {1}),
+        ("size=huge", "huge"),
+        ("anything", {0, 1}),
+    ],
+)
+def test_a_sheet_of_the_examples_of_a_description(
+    tmp_path: Path, given: str, expected: set[int] | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DatasetWriter(tmp_path / "d.h5", size=6, settings={"recipe": "toy"}, seed=0, command="make") as writer:
+        writer.add_image("image", shape=(1, 8, 8), layout="bytes")
+        writer.add_attributes("attributes", {"size": ["big", "small"]})
+        codes = np.array([[0], [1], [1], [0], [1], [UNKNOWN]], np.uint8)
+        writer.write(0, {"image": np.zeros((6, 1, 8, 8), np.uint8), "attributes": codes})
+    if isinstance(expected, str):
+        with pytest.raises(UsageError, match=expected):
+            draw_contact_sheet(tmp_path / "d.h5", given=given)
+        return
+    sheet = draw_contact_sheet(tmp_path / "d.h5", given=given)
+    assert len(sheet.boxes) == sum(code in expected for code in (0, 1, 1, 0, 1)) + (given == "anything")
+
+
+def test_a_sheet_of_the_captions_with_all_words(spoken: Path) -> None:
+    with Dataset.open(spoken / "data.h5") as data:
+        tokens = data.read_text("text")
+    fitting = int((tokens == WORDS.index("one")).any(1).sum())
+    sheet = draw_contact_sheet(spoken / "data.h5", count=1000, given="one")
+    assert 0 < len(sheet.boxes) == fitting < len(tokens)
+    for words, said in (("nothing", "unknown word 'nothing'"), ("one two", "no example of .* is 'one two'")):
+        with pytest.raises(UsageError, match=said):
+            draw_contact_sheet(spoken / "data.h5", given=words)
 
 
 # The command line.

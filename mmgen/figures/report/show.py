@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from mmgen.artifacts import Dataset, find_parent, read_header
-from mmgen.core.errors import UsageError
+from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
-from mmgen.descriptions import format_caption, format_values
+from mmgen.descriptions import format_caption, format_values, is_caption, parse
 from mmgen.figures.drawing.blocks import picture_page
 from mmgen.figures.drawing.page import SENTENCE_TILE, TILE, Grid
 from mmgen.figures.drawing.samples import explain_red_frames
@@ -23,18 +23,40 @@ def _read_main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
     return next(iter(read_pictures(data, rows, list(data.observed)[:1]).values()))
 
 
-def _random_rows(data: Dataset, split: str | None, count: int, seed: int) -> np.ndarray:
-    rows = data.split(data.default_scheme, split) if split and data.schemes else np.arange(data.size)
+def _random_rows(rows: np.ndarray, count: int, seed: int) -> np.ndarray:
     chosen = numpy_generator(seed, "contact sheet").choice(len(rows), min(count, len(rows)), replace=False)
     return np.sort(rows[chosen])
 
 
-def _draw_dataset(path: Path, count: int, seed: int) -> Grid:
+def _rows_of(data: Dataset, words: str) -> np.ndarray:
+    """Return the examples whose attributes a description allows, or whose captions have all of its words."""
+    every = np.arange(data.size)
+    if data.attributes and not (data.texts and is_caption(words)):
+        info = next(iter(data.attributes.values()))
+        fits = parse(words, info).matches(data.read_attributes(info.name, every))
+    elif data.texts:
+        text = next(iter(data.texts.values()))
+        asked = words.split()
+        if unknown := [word for word in asked if word not in text.vocabulary]:
+            raise UsageError(format_unknown_name("word", unknown[0], list(text.vocabulary)))
+        tokens = data.read_text(text.name, every)
+        fits = np.ones(data.size, np.bool_)
+        for word in asked:
+            fits &= (tokens == text.vocabulary.index(word)).any(1)
+    else:
+        raise UsageError(f"{data.path} has neither attributes nor text, so --given chooses nothing; leave it out")
+    if not fits.any():
+        raise UsageError(f"no example of {data.path} is '{words}'; give another description")
+    return every[fits]
+
+
+def _draw_dataset(path: Path, count: int, seed: int, given: str | None) -> Grid:
     with Dataset.open(path) as data:
         shown = [name for name, each in data.observed.items() if each.picture_shape is not None]
         if not shown:
             raise UsageError(f"{path} has no images, which a contact sheet needs; choose a dataset of images")
-        rows = _random_rows(data, None, count, seed)
+        fitting = np.arange(data.size) if given is None else _rows_of(data, given)
+        rows = _random_rows(fitting, count, seed)
         captions = None
         if data.texts:
             text = next(iter(data.texts.values()))
@@ -42,7 +64,8 @@ def _draw_dataset(path: Path, count: int, seed: int) -> Grid:
         elif data.attributes:
             info = next(iter(data.attributes.values()))
             captions = [format_values(codes, info) for codes in data.read_attributes(info.name, rows)]
-        note = f"{len(rows)} of {data.size:,} examples, drawn at random with seed {seed}."
+        of = f"examples that are '{given}', of {data.size:,} in all" if given is not None else "examples"
+        note = f"{len(rows)} of {len(fitting):,} {of}, drawn at random with seed {seed}."
         tile = SENTENCE_TILE if data.texts else TILE
         pictures = read_pictures(data, rows, shown if not data.images else ())
         pictures = {name: data.observed[name].picture(values) for name, values in pictures.items()}
@@ -92,7 +115,8 @@ def _draw_classifier_mistakes(path: Path, count: int, seed: int) -> Grid:
 
     judge = load_classifier(path)
     with Dataset.open(find_parent(path, "dataset")) as data:
-        rows = _random_rows(data, "test", count, seed)
+        rows = data.split(data.default_scheme, "test") if data.schemes else np.arange(data.size)
+        rows = _random_rows(rows, count, seed)
         images = _read_main_images(data, rows)
         info, described = next(iter(data.attributes.values())), next(iter(data.observed.values()))
         codes = data.read_attributes(info.name, rows)
@@ -111,7 +135,7 @@ def _draw_classifier_mistakes(path: Path, count: int, seed: int) -> Grid:
     )
 
 
-def draw_contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
+def draw_contact_sheet(path: Path, count: int = 32, seed: int = 0, given: str | None = None) -> Grid:
     """Draw a contact sheet of the images that a file holds, or that a classifier reads.
 
     Args:
@@ -119,13 +143,16 @@ def draw_contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
             misreads them).
         count: Largest number of images.
         seed: Seed of the choice.
+        given: Description of the examples of a dataset to choose from; all by default.
 
     Raises:
-        UsageError: This kind of file has no images.
+        UsageError: This kind of file has no images, or no example fits the description.
     """
     kind = read_header(path).kind
     if kind == "dataset":
-        return _draw_dataset(path, count, seed)
+        return _draw_dataset(path, count, seed, given)
+    if given is not None:
+        raise UsageError(f"--given chooses examples of a dataset, got {path}, of kind {kind}; leave it out")
     if kind == "samples":
         return _draw_samples(path, count)
     if kind == "classifier":

@@ -24,4 +24,5 @@ OBEYED = {
 DOORS = {
     "patches": (write_files("p.zip"), ["make-data", "patches", "--pictures", "p.zip"]),
 }  # fmt: skip
+USUAL_DATASETS = ["burda-table1"]
 PATHS_OF_RECIPES = {"omniglot", "patches"}
