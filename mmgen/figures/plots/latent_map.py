@@ -14,6 +14,7 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
+from mmgen.descriptions import Vocabulary
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.planes import Plane, draw_latent_map as map_figure
 from mmgen.figures.plots._base import PlotOptions, accepts
@@ -39,11 +40,13 @@ def _plane_points(session: Session, plane: Plane) -> "torch.Tensor":
     return torch.from_numpy(plane.points.reshape(-1, 2)).to(session.model.device)
 
 
-def _probabilities_by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
-    """Return (title, values, p(y|z) [M, V]) for all attributes jointly if combinations are few, else for each one."""
-    info = session.model.attributes
-    assert info is not None
-    table = decode.decode_means(session.model, info.name, z).cpu().numpy()  # [M, A, V]
+def _join_few(info: Vocabulary, table: np.ndarray) -> list[tuple[str, list[str], np.ndarray]]:
+    """Return (title, values, shares [M, V]) for all attributes jointly if combinations are few, else for each one.
+
+    Args:
+        info: The attributes.
+        table: Share of each value of each attribute [M, A, V].
+    """
     sizes = [len(words) for words in info.values]
     if int(np.prod(sizes, dtype=np.float64)) <= _MOST_COLOURS:
         combinations = list(product(*(range(size) for size in sizes)))
@@ -90,12 +93,9 @@ def _nearest_labels(session: Session, z: np.ndarray) -> tuple[list[tuple[str, li
     codes = shown.codes
     means = encode_examples(session.model, shown).mean.cpu().numpy()
     closest = np.argmin(((z[:, None] - means[None]) ** 2).sum(-1), axis=1)
-    found = []
-    for a, name in enumerate(info.names):
-        words = list(info.values[a])
-        hot = np.eye(len(words) + 1)[np.minimum(codes[closest, a], len(words))][:, : len(words)]
-        found.append((name, words, hot))
-    return found, len(rows)
+    most = max(map(len, info.values))
+    hot = np.eye(most + 1)[np.minimum(codes[closest], most)][..., :most]  # nothing where unknown
+    return _join_few(info, hot), len(rows)
 
 
 def draw_latent_maps(session: Session) -> list[Picture]:
@@ -110,7 +110,8 @@ def draw_latent_maps(session: Session) -> list[Picture]:
     info = session.model.attributes
     coloured, how = _probabilities_by_text(session, z), "coloured by p(y|z), black where none of these texts is likely"
     if info is not None and info.name in model.generates:
-        coloured, how = _probabilities_by_attribute(session, z), "coloured by p(y|z)"
+        coloured = _join_few(info, decode.decode_means(session.model, info.name, z).cpu().numpy())
+        how = "coloured by p(y|z)"
     elif not coloured:
         coloured, searched = _nearest_labels(session, z.cpu().numpy())
         how = f"coloured by the nearest of {searched:,} training images, since the model has no p(y|z) of few values"
