@@ -9,7 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from mmgen.cli._options import LARGEST_SEED, Code
+from mmgen.cli._options import Code
+from mmgen.cli._typer import simplify_parameter_help, type_of
 from mmgen.core.errors import UsageError
 from mmgen.settings.registry import add_code, insert_member_names
 
@@ -60,7 +61,7 @@ def build_command(name: str, function: Callable[..., Any]) -> Any:
         if getattr(parameter, "help", None):
             parameter.help = insert_member_names(parameter.help)
         if parameter.metavar is None:
-            parameter.metavar = _METAVARS[parameter.bare_type().removeprefix("list[").removesuffix("]")]
+            parameter.metavar = _METAVARS[type_of(parameter)]
     return loaded
 
 
@@ -93,23 +94,13 @@ def escape_markup(command: Any) -> Any:
             if isinstance(text, str):
                 setattr(holder, name, escape(_join_paragraph_lines(text)))
     for parameter in command.params:
-        _simplify_parameter_help(parameter)
+        simplify_parameter_help(parameter)
     return command
 
 
 def _join_paragraph_lines(text: str) -> str:
     """Replace line breaks within paragraphs by spaces; paragraphs stay apart."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
-
-
-def _simplify_parameter_help(parameter: Any) -> None:
-    """Show a parameter's default in help exactly as its option states it, and hide the largest 64-bit seed."""
-    if isinstance(parameter.show_default, str):
-        parameter._get_default_string = lambda **_: parameter.show_default
-    if parameter.param_type_name == "argument":
-        parameter.display_type_rich = lambda **_: None  # its name explains it
-    if str(LARGEST_SEED) in str(parameter._get_number_range_help_str()):
-        parameter._get_number_range_help_str = lambda: None
 
 
 def hide_switch_types(parameters: Sequence[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._commands import build_command, escape_markup, hide_switch_types
 from mmgen.cli._parameters import FieldOption, build_field_option, build_stage_options, stage_function
+from mmgen.cli._typer import has_arguments
 from mmgen.commands import Stage, StageField
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.settings.kinds import Option, Range
@@ -65,7 +66,7 @@ class MemberCommands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
-        if not (rest or ctx._protected_args) and not ctx.resilient_parsing:  # options without a member
+        if not (rest or has_arguments(ctx)) and not ctx.resilient_parsing:  # options without a member
             ctx.fail(f"Missing argument '{self.registry.noun.upper()}'.")
         return rest
 

@@ -1,6 +1,7 @@
 """Prints a table's rows from folders of ``mmgen reproduce rivals-digits --seed N``: means and deviations over them.
 
-``python benchmarks/rivals_digits.py FOLDER FOLDER ...``
+``python benchmarks/rivals.py FOLDER FOLDER ...``; of ``rivals-cdsprites`` as well. The last column is the worst pair of
+words that any of the runs draws.
 """
 
 import statistics
@@ -15,7 +16,8 @@ MODELS = {
     "mopoe-1": "MoPoE, beta 1", "mmvae": "MMVAE", "mmvae-plus": "MMVAE+", "mmvm": "MMVM",
 }  # fmt: skip
 PARTS = {"own": "own, or p(z)", "agg": "q_agg", "cfg": "q_agg, cfg 1.5"}
-COLUMNS = (("correctness", 4, "all_right"), ("coverage", 3, ""), ("recall", 3, ""), ("agreement", 3, ""))
+COLUMNS = (("correctness", -1, "all_right"), ("coverage", 3, ""), ("recall", 3, ""), ("agreement", 3, ""))
+"""Metric, words given (-1: all), field; recall and the others leave some words open."""
 
 
 def cell(runs: list[list[Score]], metric: str, given: int, field: str) -> str:
@@ -24,7 +26,8 @@ def cell(runs: list[list[Score]], metric: str, given: int, field: str) -> str:
     for judge in range(2):
         values = []
         for scores in runs:
-            found = [s for s in scores if (s.metric, s.quantity, s.given) == (metric, metric, given)]
+            words = max(s.given or 0 for s in scores) if given < 0 else given
+            found = [s for s in scores if (s.metric, s.quantity, s.given) == (metric, metric, words)]
             found = [s for s in found if s.protocol in ("exact", "description", "")]
             if len(found) > judge:
                 values.append(float(found[judge].details[field]) if field else found[judge].value)
@@ -33,12 +36,22 @@ def cell(runs: list[list[Score]], metric: str, given: int, field: str) -> str:
     return ", ".join(means)
 
 
+def worst(runs: list[list[Score]]) -> str:
+    """The pair of words that is right least often in any of the runs, by the first judge."""
+    found = [s.details for scores in runs for s in scores if s.metric == "correctness" and "worst_pair" in s.details]
+    least = min(found, key=lambda details: float(details["worst_pair"]), default=None)
+    return "" if least is None else f"{float(least['worst_pair']):.0f} {least['worst_pair_name']}"
+
+
 def main() -> None:
     folders = [Path(name) for name in sys.argv[1:]]
     for file, model in MODELS.items():
         for part, source in PARTS.items():
-            runs = [read_scores(folder / f"{file}-{part}.jsonl") for folder in folders]
-            cells = [model, source, *(cell(runs, *column) for column in COLUMNS)]
+            files = [folder / f"{file}-{part}.jsonl" for folder in folders]
+            if not all(one.exists() for one in files):
+                continue
+            runs = [read_scores(one) for one in files]
+            cells = [model, source, *(cell(runs, *column) for column in COLUMNS), worst(runs)]
             print("  [" + ", ".join(f'"{text}"' for text in cells) + "],")
 
 
