@@ -1,4 +1,4 @@
-"""Runs that differ only in their seed as one row, differences by hand and by scipy, what cannot be compared apart."""
+"""Runs that differ only in their seed as one row, differences as scipy has them, what cannot be compared apart."""
 
 import math
 from dataclasses import replace
@@ -8,58 +8,72 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import assume, given, strategies as some
 from scipy import stats
 
 from mmgen.artifacts import Header, parent_record, read_header, write_checkpoint
 from mmgen.evaluation.provenance import run_of_files
+from mmgen.evaluation.queries import weighted_mean
 from mmgen.results import groups
 from mmgen.results.comparing import compare_scores
 from mmgen.results.conditions import run_record
-from mmgen.results.groups import contrast, group_runs, is_best, paired_difference, rank_groups
+from mmgen.results.groups import RunGroup, contrast, group_runs, paired_difference
 from mmgen.results.score import ExampleValues, Score
-from mmgen.results.standard_errors import widen_error
+from mmgen.results.standard_errors import add_clustered_error, clustered_error, widen_error
 
 HERE = {"split": "iid", "part": "test"}
+Files = list[tuple[str, list[Score]]]
+VALUES = some.lists(some.floats(0, 100).map(lambda value: round(value, 3)), min_size=2, max_size=5)
 
 
-def score(
-    model: str, seed: int, value: float, *, values: list[float] | None = None, weights: list[float] | None = None,
-    given: int | None = 4, **changed: object,
-) -> Score:  # fmt: skip
+def score(model: str = "a", seed: int = 0, value: float = 80.0, *, values: Any = None, **changed: Any) -> Score:
+    """A score of a run; of single examples with ``values``, whose mean it is."""
     run = run_record(f"{model}-seed{seed}", [seed], [{"objective": model, "training": {"seed": seed}}], ["data"])
+    points = None if values is None else ExampleValues([float(one) for one in values], changed.pop("weights", None))
     made = Score(
-        "correctness", "correctness", value, 0.5, "%", "higher", 100, "own", given, "exact",
-        ids={"dataset": "d" * 64, "judge": "j" * 64}, conditions=dict(HERE), seed=0,
-        points=None if values is None else ExampleValues(values, weights), run=run,
+        "correctness", "correctness", value if points is None else points.mean, 0.5, "%", "higher", 100, "own", 4,
+        "exact", ids={"dataset": "d" * 64, "judge": "j" * 64}, conditions=dict(HERE), seed=0, points=points, run=run,
     )  # fmt: skip
-    return replace(made, **changed)  # type: ignore[arg-type]
+    return replace(made, **changed)
 
 
-def of(model: str, *values: float) -> list[tuple[str, list[Score]]]:
-    return [(f"{model}-seed{seed}", [score(model, seed, value)]) for seed, value in enumerate(values)]
+def of(model: str, *values: float, **changed: Any) -> Files:
+    return [(f"{model}-seed{seed}", [score(model, seed, value, **changed)]) for seed, value in enumerate(values)]
 
 
-def test_settings_but_the_seed_make_a_run() -> None:
+def runs(model: str, values: Any, first: int = 0) -> RunGroup:
+    return group_runs([score(model, first + place, value) for place, value in enumerate(values)])
+
+
+def changed(files: Files, **others: Any) -> Files:
+    return [(name, [replace(one, **others) for one in scores]) for name, scores in files]
+
+
+def best(files: Files, against: str = "") -> list[bool]:
+    (table,) = compare_scores(files, against).tables
+    return [row.best for row in table.records]
+
+
+# What a run is.
+
+
+def test_settings_but_the_seed_members_data_and_what_a_run_began_with_make_a_run() -> None:
     training = {"seed": 0, "steps": 9, "device": "cpu"}
-    one = run_record("a", [0, 0], [{"training": training}, {"x": 1}], ["d"])
+    plain = [{"training": training}, {"x": 1}]
+    one = run_record("a", [0, 0], plain, ["d"])
     two = run_record("b", [1, 2], [{"training": training | {"seed": 1, "device": "cuda"}}, {"x": 1}], ["d"])
     assert (one["seed"], two["seed"]) == ("0", "1/2")
-    assert one["settings"] == two["settings"]
+    same = run_record("a", [0], plain, ["d"], members=[], initial_runs=[])
+    assert one["settings"] == two["settings"] == same["settings"]
+    first, second = ({"room": "objective", "name": "own", "sha256": one * 64} for one in "ab")
     others = [
         run_record("a", [0], [{"training": training | {"steps": 8}}, {"x": 1}], ["d"]),
         run_record("a", [0], [{"training": training}, {"x": 2}], ["d"]),
-        run_record("a", [0], [{"training": training}, {"x": 1}], ["e"]),
+        run_record("a", [0], plain, ["e"]),
+        *(run_record("a", [0], plain, ["d"], members=[member]) for member in (first, second)),
+        run_record("a", [0], plain, ["d"], initial_runs=["s"]),
     ]
-    assert len({one["settings"], *(other["settings"] for other in others)}) == 4
-
-
-def test_what_is_not_of_mmgen_and_what_a_run_began_with_count() -> None:
-    def digest(**further: Any) -> str:
-        return run_record("a", [0], [{"x": 1}], ["d"], **further)["settings"]
-
-    first, second = ({"room": "objective", "name": "own", "sha256": one * 64} for one in "ab")
-    assert len({digest(), digest(members=[first]), digest(members=[second]), digest(initial_runs=["s"])}) == 4
-    assert digest(members=[], initial_runs=[]) == digest()
+    assert len({one["settings"], *(other["settings"] for other in others)}) == 7
 
 
 def test_models_that_began_with_other_seeds_of_the_same_are_seeds_of_the_same(tmp_path: Path) -> None:
@@ -74,71 +88,109 @@ def test_models_that_began_with_other_seeds_of_the_same_are_seeds_of_the_same(tm
         return path, read_header(path)
 
     starts = [model("s0", 0, 5), model("s1", 1, 5), model("other", 0, 6)]
-    runs = [model(f"m{place}", place, 9, path) for place, (path, _) in enumerate(starts)]
+    started = [model(f"m{place}", place, 9, path) for place, (path, _) in enumerate(starts)]
     alone = run_of_files([model("alone", 0, 9)])["settings"]
-    first, second, other = (run_of_files([one])["settings"] for one in runs)
+    first, second, other = (run_of_files([one])["settings"] for one in started)
     assert first == second and len({first, other, alone}) == 3
     starts[0][0].unlink()
-    assert run_of_files([runs[0]])["settings"] not in (first, other, alone)
+    assert run_of_files([started[0]])["settings"] not in (first, other, alone)
+
+
+# Differences.
 
 
 def test_means_and_deviations_by_hand() -> None:
     """80, 82, 87: mean 83, squares 9 + 1 + 16 = 26 over n - 1 = 2."""
     (row,) = compare_scores(of("telbo", 80.0, 82.0, 87.0)).tables[0].records
-    cell = row.group
-    assert (row.name, row.method, cell.n) == ("telbo", "q(z|y)", 3)
-    assert (cell.mean, cell.n) == (83.0, 3)
-    assert cell.sd == pytest.approx(math.sqrt(13))
-    assert cell.stderr == pytest.approx(math.sqrt(13 / 3))
+    assert (row.name, row.method, row.group.n, row.group.mean) == ("telbo", "q(z|y)", 3, 83.0)
+    assert (row.group.sd, row.group.stderr) == (pytest.approx(math.sqrt(13)), pytest.approx(math.sqrt(13 / 3)))
     assert not row.best, "alone it is the best of nothing"
 
 
-def test_differences_are_paired_over_seeds_as_scipy_has_it() -> None:
-    first, last = [70.0, 75.0, 64.0, 71.0], [72.0, 76.5, 67.0, 72.5]
-    a, b = (
-        [score(name, seed, value) for seed, value in enumerate(values)] for name, values in (("a", first), ("b", last))
-    )
-    found = contrast(group_runs(b), group_runs(a))
-    expected = stats.ttest_rel(last, first).confidence_interval(0.95)
-    assert (found.n, found.over) == (4, "seeds")
-    assert found.value == pytest.approx(2.0)
-    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
-
-
-def test_runs_of_other_seeds_all_count() -> None:
-    """One seed in common: means 40 / 3 and 70 / 3, and the difference is theirs, not that of the pair, -10."""
-    a = [score("a", seed, value, values=[value, value]) for seed, value in ((0, 10.0), (1, 10.0), (2, 20.0))]
-    b = [score("b", seed, value, values=[value, value]) for seed, value in ((2, 10.0), (3, 30.0), (4, 30.0))]
-    found, expected = (
-        contrast(group_runs(b), group_runs(a)),
-        stats.ttest_ind([10.0, 30, 30], [10.0, 10, 20], equal_var=False),
-    )
-    assert (found.value, found.over) == (pytest.approx(10.0), "both")
+@given(VALUES, VALUES, some.integers(0, 6))
+def test_groups_of_runs_differ_as_scipy_has_it(first: list[float], last: list[float], shift: int) -> None:
+    """Paired where both have the same seeds, else Welch's, also where they share some."""
+    paired = len(first) == len(last) and not shift
+    spreads = [np.std(np.subtract(last, first))] if paired else [np.std(first), np.std(last)]
+    assume(min(spreads) > 1e-2)
+    found = contrast(runs("b", last, shift), runs("a", first))
+    expected = stats.ttest_rel(last, first) if paired else stats.ttest_ind(last, first, equal_var=False)
     interval = expected.confidence_interval(0.95)
+    assert (found.over, found.n) == (("seeds", len(first)) if paired else ("both", 1))
+    assert found.value == pytest.approx(np.mean(last) - np.mean(first))
     assert (found.low, found.high) == (pytest.approx(interval.low), pytest.approx(interval.high))
 
 
-def test_what_was_not_finite_is_not_paired() -> None:
-    a = score("a", 0, 20.0, values=[10.0, 30.0])
-    b = replace(a, points=ExampleValues([10.0, math.nan]))
+@given(VALUES, some.lists(some.floats(0.5, 9), min_size=5, max_size=5), some.integers(0, 2), some.floats(0, 3))
+def test_single_runs_are_paired_over_their_examples(
+    values: list[float], weights: list[float], kind: int, shared: float
+) -> None:
+    """As scores have it themselves: weighted, clustered, and with noise that all examples share beside it."""
+    count = len(values)
+    other = [value + 3 * place**2 for place, value in enumerate(values)]
+    change, heavy = np.subtract(other, values), weights[:count] if kind == 1 else None
+    clusters = [place // 2 for place in range(count)] if kind == 2 else None
+    a, b = (score(name, 0, values=v, weights=heavy) for name, v in (("a", values), ("b", other)))
+    assert a.points is not None and b.points is not None
+    a, b = (
+        replace(one, points=replace(one.points, clusters=clusters, shared_stderr=noise))
+        for one, noise in ((a, 0.0), (b, shared))
+    )
+    if kind == 2 and count < 3:
+        assert paired_difference(a, b) is None, "one cluster"
+        return
+    error = clustered_error(change, clusters, heavy)
+    value, found = paired_difference(a, b) or (0.0, 0.0)
+    assert (value, found) == (
+        pytest.approx(np.average(change, weights=heavy)),
+        pytest.approx(math.hypot(error, shared)),
+    )
+    if kind == 1:
+        expected = weighted_mean(change, np.array(heavy), 0)
+        assert widen_error(error, count) == pytest.approx(expected.stderr)
+    units = (count + 1) // 2 if kind == 2 else count
+    told = contrast(group_runs([b]), group_runs([a]))
+    assert (told.over, told.n) == ("points", 1)
+    assert told.high == pytest.approx(value + stats.t.ppf(0.975, units - 1) * found)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"seed": 1}, {"given": 3}, {"protocol": "paper"}, {"metric": "coverage"}, {"unit": "nats"},
+        {"ids": {"dataset": "e" * 64, "judge": "j" * 64}}, {"conditions": HERE | {"pool": "1000"}}, {"points": None},
+        *({"points": one} for one in (
+            ExampleValues([12.0, 24.0]), ExampleValues([12.0, 24.0, math.nan]),
+            ExampleValues([12.0, 24.0, 33.0], [1.0] * 3),
+            ExampleValues([12.0, 24.0, 33.0], clusters=[0, 0, 1]),
+        )),
+    ],
+)  # fmt: skip
+def test_other_examples_are_no_pairs(other: dict[str, Any]) -> None:
+    """Then both errors count as if they were independent."""
+    a, b = score("a", values=[10.0, 20.0, 30.0]), score("b", values=[12.0, 24.0, 33.0])
+    assert paired_difference(a, b) is not None
+    assert paired_difference(a, replace(b, **other)) is None
+    found = contrast(group_runs([replace(b, **other)]), group_runs([a]))
+    assert (found.over, found.stderr) == ("examples", pytest.approx(math.hypot(0.5, 0.5)))
+    assert found.high == pytest.approx(found.value + stats.norm.ppf(0.975) * 0.5**0.5)
+
+
+@pytest.mark.parametrize(
+    "made_up", [{"clusters": [1, 2]}, {"clusters": [0] * 3}, {"weights": [1.0]}, {"weights": [0.0] * 3}]
+)
+def test_clusters_and_weights_that_a_file_makes_up_are_no_pairs(made_up: dict[str, Any]) -> None:
+    a, b = (score(name, values=[1.0, 2.0, value]) for name, value in (("a", 3.0), ("b", 5.0)))
+    a, b = (replace(one, points=replace(one.points, **made_up)) for one in (a, b))
     assert paired_difference(a, b) is None
-    assert contrast(group_runs([b]), group_runs([a])).over == "examples"
-
-
-def test_two_seeds_need_the_quantile_of_two() -> None:
-    """Differences 1 and 3: 2 ± 1, twice the error, but t of one degree of freedom is 12.7."""
-    (table,) = compare_scores([*of("a", 70.0, 80.0), *of("b", 71.0, 83.0)]).tables
-    assert [row.best for row in table.records] == [True, True]
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
 @pytest.mark.parametrize("values", [(70.0, 80.0), (70.1, 82.3, 64.7), (5.0,) * 5])
 def test_equal_differences_have_no_interval_and_beat_nothing(values: tuple[float, ...], better: Any) -> None:
     """Nobody knows by how much a third seed would differ from two that differ by the same."""
-    files = [*of("a", *values), *of("b", *(value + 1 for value in values))]
-    (table,) = compare_scores(
-        [(name, [replace(one, better=better) for one in part]) for name, part in files], "a"
-    ).tables
+    files = changed([*of("a", *values), *of("b", *(value + 1 for value in values))], better=better)
+    (table,) = compare_scores(files, "a").tables
     found = table.records[1].difference
     assert found is not None and found.value == pytest.approx(1.0)
     assert (found.stderr, found.low, found.high) == (0.0, None, None)
@@ -146,15 +198,35 @@ def test_equal_differences_have_no_interval_and_beat_nothing(values: tuple[float
 
 
 @pytest.mark.parametrize("stderr", [0.0, math.nan])
-def test_single_runs_without_a_spread_have_no_interval_either(stderr: float) -> None:
-    """Such as counts of which every resample has the same."""
-    a, b = (group_runs([score(name, 0, value, stderr=stderr)]) for name, value in (("a", 3.0), ("b", 5.0)))
-    found = contrast(b, a)
-    assert (found.value, found.low, found.high) == (2.0, None, None)
-    assert is_best(a, rank_groups([a, b])) and is_best(b, rank_groups([a, b]))
-    groups = [group_runs([score(name, seed, value) for seed in (place, place + 1)]) for place, (name, value) in
-              enumerate((("a", 3.0), ("b", 5.0)))]  # fmt: skip
-    assert contrast(groups[1], groups[0]).low is None, "nor do groups of other seeds, alike in themselves"
+def test_runs_without_a_spread_have_no_interval_either(stderr: float) -> None:
+    """Such as counts of which every resample has the same; nor do groups of other seeds, alike in themselves."""
+    single = [*of("a", 3.0, stderr=stderr), *of("b", 5.0, stderr=stderr)]
+    (table,) = compare_scores(single, "a-seed0").tables
+    found = table.records[1].difference
+    assert found is not None and (found.value, found.low, found.high) == (2.0, None, None)
+    assert best(single) == [True, True]
+    assert contrast(runs("b", [5.0, 5.0], 1), runs("a", [3.0, 3.0])).low is None
+
+
+@pytest.mark.parametrize(
+    ("files", "marked"),
+    [
+        # Paired: b is above a by 1.0 ± 0.2 at every seed, though seeds differ by ten.
+        ([*of("a", 70.0, 80.0, 60.0), *of("b", 71.0, 81.2, 60.8), *of("c", 69.0, 83.0, 61.0)], [False, True, True]),
+        # Differences 1 and 3: 2 ± 1, twice the error, but t of one degree of freedom is 12.7.
+        ([*of("a", 70.0, 80.0), *of("b", 71.0, 83.0)], [True, True]),
+        ([*of("a", 70.0, math.nan), *of("b", 71.0, 72.0)], [False, True]),  # what is not finite beats nothing
+        (changed([*of("a", 100.0, 100.0), *of("b", 101.0, 101.0)], unit="parameters", stderr=None), [False, True]),
+        (changed([*of("a", 70.0), *of("b", 90.0)], better="neither"), [False, False]),
+        (changed([*of("a", 70.0), *of("b", 90.0)]), [False, True]),
+    ],
+    ids=["paired", "two seeds", "not finite", "exact", "undirected", "single"],
+)  # fmt: skip
+def test_only_what_is_not_beaten_is_marked(files: Files, marked: list[bool]) -> None:
+    assert best(files) == marked
+    if files[0][1][0].better != "neither" and all(math.isfinite(score.value) for _, (score,) in files):
+        negative = [(name, [replace(one, value=-one.value, better="lower") for one in part]) for name, part in files]
+        assert best(negative) == marked
 
 
 def test_the_work_grows_with_the_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,75 +236,89 @@ def test_the_work_grows_with_the_number_of_rows(monkeypatch: pytest.MonkeyPatch)
         count: list[int] = []
         monkeypatch.setattr(groups, "contrast", lambda *pair: count.append(1) or contrast(*pair))
         files = [(f"m{n}", [score(f"m{n}", 0, n * step)]) for n in range(number)]
-        (table,) = compare_scores(files).tables
-        assert [row.best for row in table.records] == [not step or n == number - 1 for n in range(number)]
+        assert best(files) == [not step or n == number - 1 for n in range(number)]
         return len(count)
 
     for step in (0.0, 3.0):
         assert compared(40, step) <= 2.5 * compared(20, step)
 
 
-def test_numbers_of_parameters_are_exact() -> None:
-    files = [
-        (name, [replace(one, unit="parameters", better="lower", stderr=None) for one in part])
-        for name, part in [*of("a", 100.0, 100.0), *of("b", 90.0, 90.0)]
-    ]
-    (table,) = compare_scores(files, "a").tables
-    assert [row.best for row in table.records] == [False, True]
-    assert table.records[1].difference is not None and table.records[1].difference.stderr is None
+# Examples that come in clusters.
 
 
-def test_groups_without_a_seed_in_common_are_compared_as_welch_does() -> None:
-    first, last = [70.0, 75.0, 64.0, 71.0], [72.0, 79.0, 78.0]
-    a = group_runs([score("a", seed, value) for seed, value in enumerate(first)])
-    b = group_runs([score("b", 10 + seed, value) for seed, value in enumerate(last)])
-    found = contrast(b, a)
-    expected = stats.ttest_ind(last, first, equal_var=False).confidence_interval(0.95)
-    assert found.over == "both"
-    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+@given(VALUES, some.randoms())
+def test_singletons_have_the_usual_error_and_equal_clusters_that_of_their_means(
+    values: list[float], random: Any
+) -> None:
+    names = random.sample(range(99), len(values))
+    assert clustered_error(values) == pytest.approx(stats.sem(values)) == clustered_error(values, names)
+    noise = np.array([-1.0, 0.5, 0.5])
+    spread = (np.array(values)[:, None] + noise).ravel()
+    assert clustered_error(spread, np.repeat(names, 3)) == pytest.approx(stats.sem(values))
 
 
-def test_single_runs_are_paired_over_their_queries() -> None:
-    """Differences 2, 4, 3: mean 3, sd 1, error 1 / sqrt(3), and of three the quantile of two degrees of freedom."""
-    a = score("a", 0, 20.0, values=[10.0, 20.0, 30.0])
-    b = score("b", 0, 23.0, values=[12.0, 24.0, 33.0])
-    found = contrast(group_runs([b]), group_runs([a]))
-    assert (found.value, found.over, found.n) == (3.0, "points", 1)
-    assert found.stderr == pytest.approx(3**-0.5)
-    assert found.high == pytest.approx(3 + stats.t.ppf(0.975, 2) * 3**-0.5)
-    other = replace(b, seed=1)  # asked about other examples
-    apart = contrast(group_runs([other]), group_runs([a]))
-    assert (apart.over, apart.stderr) == ("examples", pytest.approx(math.hypot(0.5, 0.5)))
+def test_weights_have_the_ratio_estimators_error_and_none_is_told_of_one_cluster() -> None:
+    values, weights = np.abs(np.random.default_rng(0).normal(size=(2, 9)))
+    off = weights * (values - np.average(values, weights=weights))
+    expected = np.sqrt(9 / 8 * (off**2).sum()) / weights.sum()
+    assert clustered_error(values, weights=weights) == pytest.approx(expected)
+    assert np.isnan(clustered_error([1.0, 2.0, 3.0], [0, 0, 1], [1.0, 1.0, 0.0])), "one cluster has all the weight"
 
 
-def test_queries_with_weights_are_paired_with_them() -> None:
-    """As the scores' own error: of values and weights, by the same estimator as weighted_mean."""
-    from mmgen.evaluation.queries import weighted_mean
+def test_unequal_clusters_have_the_error_of_the_jackknife() -> None:
+    """With clusters of very unequal sizes the mean follows the largest ones: 95 % intervals of sums hold 87 %."""
+    rng, held = np.random.default_rng(0), []
+    for _ in range(600):
+        clusters = np.repeat(np.arange(5), rng.geometric(0.03, size=5))
+        values = rng.normal(size=5)[clusters] + rng.normal(size=len(clusters))
+        without = np.array([values[clusters != one].mean() for one in range(5)])
+        error = clustered_error(values, clusters)
+        assert error == pytest.approx(np.sqrt(4 / 5 * np.square(without - values.mean()).sum()))
+        held.append(abs(values.mean()) < stats.t.ppf(0.975, 4) * error)
+    assert np.mean(held) > 0.895
 
-    a, b, weights = [10.0, 20.0, 30.0], [12.0, 24.0, 33.0], [1.0, 2.0, 5.0]
-    one, other = (
-        score(name, 0, float(np.average(values, weights=weights)), values=values, weights=weights)
-        for name, values in (("a", a), ("b", b))
-    )
-    expected = weighted_mean(np.subtract(b, a), np.array(weights), 0)
-    value, error = paired_difference(one, other) or (0.0, 0.0)
-    # The interval of a difference has Student's t of its own.
-    assert (value, widen_error(error, 3)) == (pytest.approx(expected.value), pytest.approx(expected.stderr))
-    assert paired_difference(one, replace(other, points=ExampleValues(b, [1.0, 1.0, 5.0]))) is None
+
+def test_the_error_is_how_much_means_of_other_pictures_differ() -> None:
+    """20 pictures of 5 to 50 patches, of which those of one share most: plain errors are three times too small."""
+    rng, means, errors, plain = np.random.default_rng(0), [], [], []
+    for _ in range(400):
+        sizes = rng.integers(5, 51, size=20)
+        values = np.repeat(rng.normal(size=20), sizes) + 0.5 * rng.normal(size=sizes.sum())
+        told = add_clustered_error(score(values=values, unit="nats"), np.repeat(np.arange(20), sizes)).stderr
+        assert told is not None
+        means.append(np.mean(values))
+        errors.append(told)
+        plain.append(stats.sem(values))
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.1)
+    assert np.mean(plain) < np.std(means) / 3
+
+
+def test_scores_change_only_where_points_share_a_picture() -> None:
+    plain = score(values=[1.0, 1.0, 3.0, 3.0], unit="nats", stderr=0.1)
+    shared = np.array([5, 5, 2, 2])
+    for clusters in (None, np.arange(4), np.array([0, 0, 1])):  # unknown, all apart, not of these points
+        assert add_clustered_error(plain, clusters) is plain
+    found = add_clustered_error(plain, shared)
+    assert found.points is not None
+    assert (found.stderr, found.points.clusters, found.points.units) == (1.0, [1, 1, 0, 0], 2)
+    bits = add_clustered_error(replace(plain, details={"bits_per_pixel_stderr": 0.2}), shared)
+    assert bits.details["bits_per_pixel_stderr"] == pytest.approx(2.0), "ten times the error, so ten times this one"
+    assert add_clustered_error(plain, np.zeros(4)).stderr is None, "of one picture nothing says how much others differ"
+    percent = add_clustered_error(score(values=[100.0] * 4, n=4), shared)
+    assert percent.stderr is not None and percent.stderr > 10, "shares have no error of 0"
+
+
+# Tables.
 
 
 def test_what_is_not_alike_is_never_in_one_column() -> None:
-    plain = score("a", 0, 80.0)
+    plain = score()
     others = [
-        replace(plain, ids=plain.ids | {"dataset": "e" * 64}),
-        replace(plain, ids=plain.ids | {"judge": "k" * 64}),
-        replace(plain, conditions=plain.conditions | {"split": "compositional"}),
-        replace(plain, conditions=plain.conditions | {"part": "val"}),
-        replace(plain, protocol="paper"),
-        replace(plain, conditions=plain.conditions | {"pixels": "drawn"}),
-        replace(plain, metric="coverage"),
-    ]
-    compared = compare_scores([("a", [plain, *others])])
+        *({"ids": plain.ids | {role: "e" * 64}} for role in ("dataset", "judge")),
+        *({"conditions": HERE | one} for one in ({"split": "compositional"}, {"part": "val"}, {"pixels": "drawn"})),
+        {"protocol": "paper"}, {"metric": "coverage"},
+    ]  # fmt: skip
+    compared = compare_scores([("a", [plain, *(replace(plain, **other) for other in others)])])
     assert len(compared.tables) == 8
     assert all(len(table.records) == len(table.columns) == 1 for table in compared.tables)
     (note,) = [note for note in compared.notes if note.startswith("correctness is in 7 tables")]
@@ -242,14 +328,28 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     columns = [replace(plain, given=3), guided, replace(guided, guidance_method="cfg")]
     columns.append(replace(plain, details={"share": 0.01}))
     (table,) = compare_scores([("a", [plain, *columns])]).tables
-    headings = [*table.columns.values()]
-    assert headings == [
-        "4 given",
-        "4 given, 1 % paired",
-        "3 given",
-    ]
+    assert [*table.columns.values()] == ["4 given", "4 given, 1 % paired", "3 given"]
     rows = ["q(z|y)", "q(z|y) guided (w = 3)", "q(z|y) guided (cfg 3)"]
     assert [*dict.fromkeys(row.method for row in table.records)] == rows
+
+
+@pytest.mark.parametrize(
+    ("metric", "asked", "others", "about"),
+    [
+        (
+            "retrieval", {"pool": "100", "described": "text"}, [{"pool": "1000"}, {"described": "attributes"}],
+            [f"descriptions by {one}" for one in ("text, pool 100", "text, pool 1000", "attributes, pool 100")],
+        ),
+        ("mig", {"factors": "shape, x"}, [{"factors": "shape, y"}], ["factors shape, x", "factors shape, y"]),
+        ("of-nobody", {"pool": "100"}, [{"pool": "1000"}], ["pool 100", "pool 1000"]),
+    ],
+)  # fmt: skip
+def test_what_changes_a_metrics_question_is_apart(
+    metric: str, asked: dict[str, str], others: list[dict[str, str]], about: list[str]
+) -> None:
+    """As each score names it, also one of a metric that is not installed."""
+    scores = [score(metric=metric, conditions=HERE | asked | other) for other in [{}, *others]]
+    assert [table.about.partition("iid, ")[2] for table in compare_scores([("a", scores)]).tables] == about
 
 
 def test_a_heading_names_its_quantity_where_a_table_has_two() -> None:
@@ -268,104 +368,61 @@ def test_a_heading_names_its_quantity_where_a_table_has_two() -> None:
 
 
 def test_data_that_are_not_the_published_ones_say_so_above_their_scores() -> None:
-    plain = score("a", 0, 80.0)
-    other = replace(
-        plain, ids={"dataset": "e" * 64}, conditions=plain.conditions | {"content": "not MNIST as published"}
-    )
-    compared = compare_scores([("a", [plain, other])])
+    other = score(ids={"dataset": "e" * 64}, conditions=HERE | {"content": "not MNIST as published"})
+    compared = compare_scores([("a", [score(), other])])
     assert f"the dataset {'e' * 12} is not MNIST as published" in compared.notes
-    tables = compared.tables
-    assert ["content not MNIST as published" in table.about for table in tables] == [False, True]
+    assert ["content not MNIST as published" in table.about for table in compared.tables] == [False, True]
     assert "content not MNIST as published" in compare_scores([("a", [other])]).tables[0].about, "alone as well"
 
 
-@pytest.mark.parametrize(
-    ("metric", "asked", "others"),
-    [
-        ("retrieval", {"pool": "100", "described": "text"}, [{"pool": "1000"}, {"described": "attributes"}]),
-        ("mig", {"factors": "shape, x"}, [{"factors": "shape, y"}]),
-        ("of-nobody", {"pool": "100"}, [{"pool": "1000"}]),
-    ],
-)
-def test_what_changes_a_metrics_question_is_apart(metric: str, asked: dict[str, Any], others: list[Any]) -> None:
-    """As each score names it, also one of a metric that is not installed."""
-    plain = score("a", 0, 20.0, values=[10.0, 30.0], metric=metric)
-    plain = replace(plain, conditions=plain.conditions | asked)
-    differing = [replace(plain, conditions=plain.conditions | other) for other in others]
-    tables = compare_scores([("a", [plain, *differing])]).tables
-    assert len(tables) == 1 + len(others)
-    assert paired_difference(plain, plain) == (0.0, 0.0)
-    assert all(paired_difference(plain, other) is None for other in differing)
-    if metric == "retrieval":
-        assert [table.about.partition("iid, ")[2] for table in tables] == [
-            "descriptions by text, pool 100", "descriptions by text, pool 1000", "descriptions by attributes, pool 100"
-        ]  # fmt: skip
-
-
-def test_only_what_is_not_beaten_is_marked() -> None:
-    """Paired: b is above a by 1.0 ± 0.2 at every seed, though seeds differ by ten."""
-    files = [*of("a", 70.0, 80.0, 60.0), *of("b", 71.0, 81.2, 60.8), *of("c", 69.0, 83.0, 61.0)]
-    (table,) = compare_scores(files, "a").tables
-    assert {row.name: row.best for row in table.records} == {"a": False, "b": True, "c": True}
-    lower = [(file, [replace(score, better="lower") for score in scores]) for file, scores in files]
-    (table,) = compare_scores(lower).tables
-    assert {row.name: row.best for row in table.records} == {"a": True, "b": False, "c": True}
-
-
-def test_rows_are_compared_with_the_same_posterior_of_the_base() -> None:
-    files = [*of("a", 70.0, 80.0), *of("b", 71.0, 81.0)]
-    files += [(file, [replace(one, posterior="prior", value=one.value / 2) for one in part]) for file, part in files]
-    (table,) = compare_scores(files, "a").tables
-    found = {row.row: row.difference for row in table.records}
-    assert {who: one and one.value for who, one in found.items()} == {
-        ("a", "q(z|y)"): None, ("b", "q(z|y)"): 1.0, ("a", "p(z)"): None, ("b", "p(z)"): 0.5
-    }  # fmt: skip
-    (table,) = compare_scores(files, "a, p(z)").tables
-    assert [row.difference and row.difference.value for row in table.records] == [37.5, 38.5, None, 0.5]
-    with pytest.raises(ValueError, match="unknown row 'A b'"):
-        compare_scores(files, "A b")
-
-
-def test_scores_without_a_run_stand_under_their_files_names() -> None:
-    files = [(file, [replace(one, run={}) for one in part]) for file, part in of("a", 70.0, 80.0)]
-    compared = compare_scores(files)
+def test_scores_without_a_run_stand_under_their_files_names_and_what_was_measured_twice_counts_once() -> None:
+    compared = compare_scores(changed(of("a", 70.0, 80.0), run={}))
     assert [row.name for row in compared.tables[0].records] == ["a-seed0", "a-seed1"]
     assert "a-seed0, a-seed1: these scores do not name their run" in compared.notes[0]
+    twice = compare_scores([("x", [score(value=70.0)]), ("y", [score(value=71.0)])])
+    (cell,) = twice.tables[0].records
+    assert (cell.group.mean, cell.group.n) == (71.0, 1)
+    assert "a-seed0 with seed 0 was measured more than once" in twice.notes[0]
 
 
-def test_what_was_measured_twice_counts_once() -> None:
-    one = score("a", 0, 70.0)
-    compared = compare_scores([("x", [one]), ("y", [replace(one, value=71.0)])])
-    cell = compared.tables[0].records[0].group
-    assert (cell.mean, cell.n) == (71.0, 1)
-    assert "a-seed0 with seed 0 was measured more than once" in compared.notes[0]
+KINDS: dict[str, dict[str, Any]] = {
+    "q(z|y)": {}, "q_true(w = 300)": {"posterior": "true", "text_weight": 300.0}, "p(z)": {"posterior": "prior"}
+}  # fmt: skip
 
 
-def test_what_is_not_finite_beats_nothing() -> None:
-    (table,) = compare_scores([*of("a", 70.0, math.nan), *of("b", 71.0, 72.0)], "b").tables
-    a, b = table.records
-    assert not a.best and b.best and math.isnan(a.group.mean)
-
-
-@pytest.mark.parametrize("against", ["q_true", "q_true(w = 300)"])
-def test_against_the_posterior_that_tables_print(against: str) -> None:
-    """Each run is compared with its own row of that posterior; which is compared with nothing."""
-    kinds = {"own": {}, "true": {"text_weight": 300.0}, "aggregate": {}}
-    found = [
-        (f"{run}-seed{seed}", [score(run, seed, base + 10 * place + seed, posterior=kind, **more)])
-        for run, base in (("a", 50.0), ("b", 60.0))
+@pytest.mark.parametrize(
+    ("against", "a", "b"),
+    [
+        ("", [None, None, None], [None, None, None]),
+        ("a", [None, None, None], [5.0, 5.0, 5.0]),
+        ("b", [-5.0, -5.0, -5.0], [None, None, None]),
+        ("a, p(z)", [-20.0, -10.0, None], [-15.0, -5.0, 5.0]),
+        ("q_true", [-10.0, None, 10.0], [-10.0, None, 10.0]),
+        ("q_true(w = 300)", [-10.0, None, 10.0], [-10.0, None, 10.0]),
+        ("p(z)", [-20.0, -10.0, None], [-20.0, -10.0, None]),
+    ],
+)
+def test_rows_are_compared_with_the_row_that_is_named(against: str, a: list[Any], b: list[Any]) -> None:
+    """With the same posterior of a run, with a posterior of a run, or each run with its own of that posterior."""
+    files = [
+        (f"{run}-seed{seed}", [score(run, seed, base + 10 * place + seed, **kind)])
+        for run, base in (("a", 50.0), ("b", 55.0))
         for seed in range(3)
-        for place, (kind, more) in enumerate(kinds.items())
+        for place, kind in enumerate(KINDS.values())
     ]
-    (table,) = compare_scores(found, against).tables
-    differences = {row.row: row.difference.value if row.difference is not None else None for row in table.records}
-    told = {"q(z|y)": -10.0, "q_true(w = 300)": None, "q_agg": 10.0}
-    assert differences == {(run, posterior): value for run in ("a", "b") for posterior, value in told.items()}
+    (table,) = compare_scores(files, against).tables
+    found = {row.row: row.difference and row.difference.value for row in table.records}
+    assert found == {(run, kind): one for run, told in zip("ab", (a, b)) for kind, one in zip(KINDS, told)}  # noqa: B905
 
 
-def test_against_a_posterior_of_two_weights_is_asked_back() -> None:
-    found = [
-        (f"a{weight}", [score(f"a{weight}", 0, 50.0, posterior="true", text_weight=weight)]) for weight in (1.0, 300.0)
-    ]
-    with pytest.raises(ValueError, match=r"row 'q_true' may be 'a1.0-seed0, q_true\(w = 1\), exact' or 'a300"):
-        compare_scores(found, "q_true")
+@pytest.mark.parametrize(
+    ("against", "said"),
+    [
+        ("A b", "unknown row 'A b'"),
+        ("q_true", r"row 'q_true' may be 'a1.0-seed0, q_true\(w = 1\), exact' or 'a300"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_not_there_or_are_two_are_asked_back(against: str, said: str) -> None:
+    found = [of(f"a{weight}", 50.0, posterior="true", text_weight=weight)[0] for weight in (1.0, 300.0)]
+    with pytest.raises(ValueError, match=said):
+        compare_scores(found, against)

@@ -1,8 +1,10 @@
 """The same score reads the same in every output: one file, one string."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,50 +31,47 @@ def scores(tmp_path: Path) -> list[Score]:
     return read_scores(path)
 
 
-def test_eval(scores: list[Score], capsys: pytest.CaptureFixture[str]) -> None:
-    eval_cli.show_scores(scores, as_result=False)
-    assert READS in capsys.readouterr().err
-
-
-def test_compare(scores: list[Score]) -> None:
-    compared = compare_scores([("telbo", scores)])
-    (table,) = compared.printable_tables()
-    assert all(READS in text for text in (table.text(80), compared._repr_html_(), compared.markdown()))
-    assert READS.replace("±", r"\pm") in compared.latex()
-    assert [json.loads(line)["mean"] for line in compared.json_lines().splitlines()] == [85.94] * 2
-
-
-def test_report(scores: list[Score]) -> None:
-    (table,) = make_score_tables(scores, {})
-    assert {str(cell) for row in table.rows for cell in row.cells if not row.published} == {READS}
-
-
-def test_reproduce(scores: list[Score]) -> None:
+def reproduced(scores: list[Score]) -> str:
     plan = read_plan("cremer-table1")
     (table, *_) = comparison_tables(plan, [compare_table(plan.table[0], {"scores.jsonl": scores})])
     found = [(heading, str(cell)) for row in table.rows for heading, cell in zip(table.columns, row, strict=True)]
-    assert READS in [cell for heading, cell in found if "ours" in heading]
+    return " ".join(cell for heading, cell in found if "ours" in heading)
 
 
-def test_model_card(scores: list[Score]) -> None:
-    assert READS in tabulate_scores(scores).markdown()
+def reported(scores: list[Score]) -> str:
+    (table,) = make_score_tables(scores, {})
+    (text,) = {str(cell) for row in table.rows for cell in row.cells if not row.published}
+    return text
 
 
-def test_quickstart(scores: list[Score]) -> None:
-    whole = [
-        replace(score, protocol="exact", details={"all_right": 85.94, "all_right_stderr": 1.08}) for score in scores
-    ]
-    assert READS in Table("", *final_table(whole)).text()
+def quick(scores: list[Score]) -> str:
+    details = {"all_right": 85.94, "all_right_stderr": 1.08}
+    return Table("", *final_table([replace(score, protocol="exact", details=details) for score in scores])).text()
 
 
-def test_notebook(scores: list[Score]) -> None:
-    assert READS in repr(Scores(scores)) and READS in Scores(scores)._repr_html_()
+OUTPUTS: dict[str, Callable[[list[Score]], str]] = {
+    "text": lambda scores: compare_scores([("telbo", scores)]).printable_tables()[0].text(80),
+    "html": lambda scores: compare_scores([("telbo", scores)])._repr_html_(),
+    "markdown": lambda scores: compare_scores([("telbo", scores)]).markdown(),
+    "latex": lambda scores: compare_scores([("telbo", scores)]).latex().replace(r"\pm", "±"),
+    "report": reported,
+    "reproduce": reproduced,
+    "model card": lambda scores: tabulate_scores(scores).markdown(),
+    "quickstart": quick,
+    "notebook": lambda scores: repr(Scores(scores)),
+    "notebook page": lambda scores: Scores(scores)._repr_html_(),
+    "print": lambda scores: str(scores[0]),
+}
 
 
-def test_files_keep_full_precision(scores: list[Score]) -> None:
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_people_read_one_string(output: str, scores: list[Score]) -> None:
+    assert READS in OUTPUTS[output](scores)
+
+
+def test_eval_prints_it_and_files_keep_full_precision(scores: list[Score], capsys: Any) -> None:
+    eval_cli.show_scores(scores, as_result=False)
+    assert READS in capsys.readouterr().err
     assert "85.94,1.08" in tabulate_scores(scores).csv() and "85.94\t1.08" in tabulate_scores(scores).tab_separated()
-    assert scores[0].to_json()["value"] == 85.94
-
-
-def test_print(scores: list[Score]) -> None:
-    assert str(scores[0]) == f"correctness: {READS} %"
+    lines = compare_scores([("telbo", scores)]).json_lines().splitlines()
+    assert [json.loads(line)["mean"] for line in lines] == [85.94, 85.94] and scores[0].to_json()["value"] == 85.94

@@ -124,15 +124,8 @@ def test_the_schedule_is_the_published_one(name: str) -> None:
 def test_stages_reach_the_optimiser(dataset_path: Path, tmp_path: Path) -> None:
     """Four steps of two stages, and an epsilon so large that Adam's first step is the gradient by rate / epsilon."""
     stages = {"schedule": "stages", "stages": [[1, 1.0], [3, 0.1]], "learning_rate": 1e-3}
-    over = {
-        "steps": 4,
-        "batch": 8,
-        "device": "cpu",
-        "precision": "32-true",
-        "log_every": 1,
-        "adam_epsilon": 1e6,
-        **stages,
-    }
+    over = {"steps": 4, "batch": 8, "device": "cpu", "precision": "32-true", "log_every": 1, **stages}
+    over["adam_epsilon"] = 1e6
     settings = settings_of("mnist-vae", dataset_path, {"training": over})
     settings = settings.model_copy(update={"training": TrainingSettings(**over, validate_every=2)})
     train_model(dataset_path, settings, tmp_path / "m.safetensors").run()
@@ -140,11 +133,8 @@ def test_stages_reach_the_optimiser(dataset_path: Path, tmp_path: Path) -> None:
     rates = [line["learning_rate"] for line in lines if "learning_rate" in line]
     assert rates == pytest.approx([1e-3, 1e-4, 1e-4, 1e-4])
     moved = read_checkpoint(tmp_path / "m.safetensors", "model")[1]
-    train_model(
-        dataset_path,
-        settings.model_copy(update={"training": TrainingSettings(**{**over, "steps": 0})}),
-        tmp_path / "first.safetensors",
-    ).run()
+    unmoved = settings.model_copy(update={"training": TrainingSettings(**{**over, "steps": 0})})
+    train_model(dataset_path, unmoved, tmp_path / "first.safetensors").run()
     first = read_checkpoint(tmp_path / "first.safetensors", "model")[1]
     assert max(float((moved[name] - first[name]).abs().max()) for name in first) < 1e-6
 

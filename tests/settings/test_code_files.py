@@ -114,36 +114,34 @@ def test_processes_that_are_started_find_it(mine: Path, tmp_path: Path) -> None:
         metrics.get("contrast")
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("x = 1\nraise ValueError('no good')\n", "cannot be run: ValueError: no good in line 2; fix the file"),
-        ("x = (\n", "cannot be run: SyntaxError: '(' was never closed"),
-        ("import sys\nsys.exit(3)\n", "cannot be run: SystemExit: 3 in line 2"),
-        ("class Helper: ...\n", "defines no member, expected a public class that derives from one of Recipe, "),
-        ("__all__ = ['Nothing']\n", "has 'Nothing' in __all__ but does not define it"),
-        ("\udcff", "cannot be read: it is no text in UTF-8 (line 1 has the byte 0xFF"),
-    ],
-    ids=["raises", "syntax", "leaves", "no member", "all", "no text"],
-)
-def test_files_that_cannot_be_used(source: str, said: str, call: Call, tmp_path: Path) -> None:
-    path = tmp_path / "bad.py"
-    path.write_bytes(source.encode("utf-8", "surrogateescape"))
+NO_LIST = "expected a list of names; fix the file"
+BAD = {
+    "raises": ("x = 1\nraise ValueError('no good')\n", "cannot be run: ValueError: no good in line 2; fix the file"),
+    "syntax": ("x = (\n", "cannot be run: SyntaxError: '(' was never closed"),
+    "leaves": ("import sys\nsys.exit(3)\n", "cannot be run: SystemExit: 3 in line 2"),
+    "no member": (
+        "class Helper: ...\n",
+        "defines no member, expected a public class that derives from one of ",
+    ),
+    "all": ("__all__ = ['Nothing']\n", "has 'Nothing' in __all__ but does not define it"),
+    "no text": ("\udcff", "cannot be read: it is no text in UTF-8 (line 1 has the byte 0xFF"),
+    **{f"names {names}": (f"__all__ = {names}\n", NO_LIST) for names in ("3", "[1]", "'Elbo'", "None.__class__")},
+    "missing": (None, "cannot read the code"),
+    "pipe": (0, "cannot be read: it is a device or a pipe"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_files_that_cannot_be_used(name: str, call: Call, tmp_path: Path) -> None:
+    path, (source, said) = tmp_path / "bad.py", BAD[name]
+    if isinstance(source, str):
+        path.write_bytes(source.encode("utf-8", "surrogateescape"))
+    elif source is not None:
+        os.mkfifo(path)
     code, out, err = call("list", "objective", "--code", path)
     assert (code, out) == (2, "")
     assert said in err and "Traceback" not in err
     assert not [name for name in sys.modules if name.startswith("mmgen_code_bad") and "cannot be run" in said]
-
-
-def test_a_file_that_is_not_there(call: Call, tmp_path: Path) -> None:
-    code, _, err = call("list", "objective", "--code", tmp_path / "none.py")
-    assert code == 2 and "cannot read the code" in err and "no such file" in err
-
-
-def test_a_pipe_is_no_code(call: Call, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.py")
-    code, _, err = call("list", "objective", "--code", tmp_path / "pipe.py")
-    assert code == 2 and "cannot be read: it is a device or a pipe" in err
 
 
 def test_a_name_of_ours_is_refused(call: Call, tmp_path: Path) -> None:
@@ -154,14 +152,6 @@ def test_a_name_of_ours_is_refused(call: Call, tmp_path: Path) -> None:
     assert "by code mine.py; uninstall or rename one of them" in err
     with pytest.raises(UsageError, match="cannot be used"):
         objectives.get("elbo")
-
-
-@pytest.mark.parametrize("names", ["3", "[1]", "'Elbo'", "None.__class__"])
-def test_a_list_of_names_that_is_none_is_said(call: Call, tmp_path: Path, names: str) -> None:
-    (tmp_path / "mine.py").write_text(f"__all__ = {names}\n")
-    code, out, err = call("list", "objective", "--code", tmp_path / "mine.py")
-    assert (code, out) == (2, "")
-    assert "expected a list of names; fix the file" in err and "Traceback" not in err
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Settings in words: every setting of every member is named as --set calls it, with its type and its docstring."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import Field
@@ -32,6 +32,11 @@ class Outer:
     pair: tuple[float, float] = (0.1, 0.2)
     flag: bool = True
     needed: str = Field()
+    maybe: float | Literal["auto"] | None = None
+    anything: Any = None
+    long: str = "x" * 60
+    longer: str = "x" * 61
+    below: Annotated[float, Field(lt=2.5)] = 0.0
 
 
 def test_kinds_and_ranges_by_hand() -> None:
@@ -44,6 +49,11 @@ def test_kinds_and_ranges_by_hand() -> None:
         "pair": ("list of 2", "[0.1, 0.2]", ""),
         "flag": ("true or false", "true", ""),
         "needed": ("text", "required", ""),
+        "maybe": ("number or auto or none", "", ""),
+        "anything": ("any value", "", ""),
+        "long": ("text", "x" * 60, ""),
+        "longer": ("text", "x" * 59 + "…", ""),
+        "below": ("number, below 2.5", "0.0", ""),
     }
 
 
