@@ -54,10 +54,16 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return Dataset.open(write_dataset(tmp_path_factory.mktemp("agreement") / "toy.h5", 900))
 
 
-def asked(dataset: Dataset, share: float = 0.0, dropped: tuple[int, ...] = (0, 1), draws: int = 200) -> Evaluation:
+def asked(
+    dataset: Dataset,
+    share: float = 0.0,
+    dropped: tuple[int, ...] = (0, 1),
+    draws: int = 200,
+    judge: Judge | None = None,
+) -> Evaluation:
     """An evaluation of "own" in which a share of the drawn pictures are blends of the digits 0 and 1."""
     settings = EvaluationSettings(dropped=dropped, draws=draws)
-    evaluation = Evaluation(loaded_painter(Path("m.safetensors")), dataset, Doubter(), ("own",), settings)
+    evaluation = Evaluation(loaded_painter(Path("m.safetensors")), dataset, judge or Doubter(), ("own",), settings)
     pictures = evaluation.drawn_pictures
     draw = pictures.draw_pictures
 
@@ -282,3 +288,13 @@ def test_scores_of_several_judges_are_told_apart() -> None:
     shown = repr(Scores([of("a1", "small"), of("b2", "attentive")]))
     assert " small " in shown and " attentive " in shown
     assert "(judge" not in repr(Scores([of("a1", "small")]))
+
+
+@pytest.mark.parametrize(("confidence", "sure"), [(0.9, 100.0), (0.89, 0.0)])
+def test_a_judge_is_sure_from_nine_tenths_on(dataset: Dataset, confidence: float, sure: float) -> None:
+    class Even(Judge):
+        def confidence(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
+            return torch.full((len(images), 2), confidence, dtype=torch.float64)
+
+    agreed, said = measure(asked(dataset, dropped=(0,), draws=2, judge=Even()), "agreement")
+    assert (agreed.value, said.value) == (100.0, sure)

@@ -179,3 +179,10 @@ def test_captions_are_asked_whole(dataset: Dataset) -> None:
     loaded.text = TEXT.model_copy(update={"slots": ()})
     with pytest.raises(UsageError, match=r"needs captions that spell the attributes.*retrieval"):
         scores_of(dataset, loaded, metric="compositionality", dropped=(0,))
+
+
+def test_a_description_of_what_the_judge_is_told_alone_is_no_question(dataset: Dataset) -> None:
+    """Two of three words are left open: the one that is given is the relation, which always matches."""
+    loaded = loaded_painter(lambda left, right: (left, right), "attributes")
+    evaluation = Evaluation(loaded, dataset, Judge(), ("prior",), EvaluationSettings(draws=2, dropped=(0, 2)))
+    assert {score.given for score in evaluate(evaluation, ["correctness"]).run() if score.protocol == "exact"} == {3}

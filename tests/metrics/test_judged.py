@@ -16,12 +16,12 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.evaluation.queries import Frequencies, Queries, Questions, weighted_mean
+from mmgen.evaluation.queries import Frequencies, Queries, Questions, WeightedMean, weighted_mean
 from mmgen.evaluation.real import jackknife_divergence, jensen_shannon, remaining_bias
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import evaluate, training_images_warning
 from mmgen.metrics.correctness import correctness_by_query
-from mmgen.metrics.coverage import exact_coverage, query_coverage_error
+from mmgen.metrics.coverage import combine_with_bias, exact_coverage, query_coverage_error
 from mmgen.modalities.image import ImageDescription
 from mmgen.results.standard_errors import clustered_error, share_error
 from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset
@@ -252,6 +252,10 @@ def test_images_that_were_trained_on_are_told(dataset: Dataset) -> None:
     assert (
         training_images_warning(asked_of, ["correctness", "parameters"]) == ""
     )  # which look at no images of the dataset
+    training = Evaluation(loaded, dataset, Judge(), ("own",), EvaluationSettings(split="iid", part="train"))
+    assert training.provenance.trained_share > 0 and training_images_warning(training, ["active-units"]) == "", (
+        "as asked"
+    )
     own = Evaluation(loaded, dataset, Judge(), ("own",), EvaluationSettings())
     assert (own.provenance.trained_share, training_images_warning(own, ["active-units"])) == (0, "")
     elsewhere = Evaluation(loaded_painter(Path("m")), dataset, Judge(), ("own",), EvaluationSettings(part="val"))
@@ -331,3 +335,8 @@ def test_words_that_the_judge_is_told_count_in_the_paper_protocol_alone(dataset:
     assert (paper.protocol, exact.protocol) == ("paper", "exact")
     assert set(exact.by_attribute) == {"size"}
     assert exact.value == pytest.approx(2 * paper.value - 100)
+
+
+def test_the_bias_that_is_left_widens_the_error_and_no_coverage_is_above_100() -> None:
+    assert combine_with_bias(WeightedMean(90.0, 3.0, None), -4.0, 1000) == (90.0, share_error(90.0, 5.0, 1000))
+    assert combine_with_bias(WeightedMean(101.0, None, None), 1.0, 1000) == (100.0, None)

@@ -57,6 +57,7 @@ def test_scores_come_in_the_order_asked_for(evaluation: Evaluation) -> None:
 
 def test_likelihood_of_the_prior_and_of_the_text(evaluation: Evaluation) -> None:
     scores = evaluate(evaluation, ["log-likelihood"]).run()
+    assert len(scores) == len({(score.posterior, score.quantity, score.protocol) for score in scores}), "asked once"
     under: dict[str, set[Any]] = {"prior": set(), "own": set()}
     for score in scores:
         under[score.posterior].add((score.quantity, score.protocol))

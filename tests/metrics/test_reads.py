@@ -19,7 +19,7 @@ from mmgen.core.worlds import CONTRIB
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.experiments._plan import read_plan
 from mmgen.metrics import log_likelihood
-from mmgen.metrics._base import check_options_are_read, evaluate
+from mmgen.metrics._base import check_options_are_read, dropped_counts, evaluate
 from mmgen.modalities.image import ImageDescription
 from mmgen.testing.metrics import accepts_evaluation, small_evaluation
 from tests.cli.test_docs import PAGES, command_lines
@@ -141,6 +141,7 @@ def test_what_is_said_to_be_nothing_is_not_said(made: Evaluation) -> None:
         made.loaded.path, "parameters", made.loaded.path.with_name("p.jsonl"), given_count=None, split=""
     )
     assert {score.metric for score in measured} == {"parameters"}
+    assert dropped_counts(None, made.loaded) is None and dropped_counts([2, 0], made.loaded) == [0, 2]
 
 
 class Watched(EvaluationSettings):
