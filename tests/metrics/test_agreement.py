@@ -1,4 +1,4 @@
-"""Agreement of two judges against cases worked out by hand, and against planted ghosts that other metrics miss."""
+"""Several judges of the same pictures: each says what it says alone, and how often two agree, worked out by hand."""
 
 import itertools
 from collections.abc import Iterator
@@ -15,11 +15,14 @@ from torch import Tensor
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Queries
-from mmgen.metrics._base import evaluate, evaluate_with_classifiers
+from mmgen.generation import classifiers as judges
+from mmgen.metrics._base import default_metrics, evaluate, evaluate_with_classifiers
 from mmgen.metrics.agreement import _compare_with_real, _Readings
-from mmgen.results.score import Score
+from mmgen.metrics.recall import Recall
+from mmgen.results.score import Score, Scores, classifier_names
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 
@@ -51,10 +54,16 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return Dataset.open(write_dataset(tmp_path_factory.mktemp("agreement") / "toy.h5", 900))
 
 
-def asked(dataset: Dataset, share: float = 0.0, dropped: tuple[int, ...] = (0, 1), draws: int = 200) -> Evaluation:
+def asked(
+    dataset: Dataset,
+    share: float = 0.0,
+    dropped: tuple[int, ...] = (0, 1),
+    draws: int = 200,
+    judge: Judge | None = None,
+) -> Evaluation:
     """An evaluation of "own" in which a share of the drawn pictures are blends of the digits 0 and 1."""
     settings = EvaluationSettings(dropped=dropped, draws=draws)
-    evaluation = Evaluation(loaded_painter(Path("m.safetensors")), dataset, Doubter(), ("own",), settings)
+    evaluation = Evaluation(loaded_painter(Path("m.safetensors")), dataset, judge or Doubter(), ("own",), settings)
     pictures = evaluation.drawn_pictures
     draw = pictures.draw_pictures
 
@@ -113,20 +122,6 @@ def test_one_judge_is_refused_with_the_way_to_a_second(dataset: Dataset) -> None
     assert str(e.value).endswith("--judge FIRST --judge second-judge.safetensors")
 
 
-def test_pictures_are_drawn_once_for_agreement_and_the_others(dataset: Dataset) -> None:
-    evaluation = asked(dataset, dropped=(0, 1), draws=12)
-    drawn: dict[int, list[int]] = {}
-    draw = evaluation.drawn_pictures.draw_pictures
-
-    def counted(queries: Any, posterior: str, n: int, have: int = 0) -> Any:
-        drawn.setdefault(queries.dropped, []).extend(range(have, have + n))
-        return draw(queries, posterior, n, have)
-
-    evaluation.drawn_pictures.draw_pictures = counted  # type: ignore[method-assign]  # counts what is drawn
-    measure(evaluation, "agreement", "correctness", "coverage", "recall")
-    assert len(drawn) == 2 and all(numbers == list(range(len(numbers))) for numbers in drawn.values())
-
-
 def test_three_judges_are_compared_with_the_first(dataset: Dataset) -> None:
     works = evaluate_with_classifiers(asked(dataset, 0.5, (0,)), ["agreement"], [Rounder(), Judge()])
     scores = [score for work in works for score in work.run()]
@@ -171,3 +166,135 @@ def test_errors_of_real_pictures_are_over_pictures_which_descriptions_share() ->
         plain.append(alike.std(ddof=1) / len(codes) ** 0.5)
     assert np.mean(stated) == pytest.approx(np.std(found), rel=0.15)
     assert np.mean(plain) < 0.75 * np.std(found)
+
+
+class Sceptic(Judge):
+    """Reads every size as big, and looks at nothing else but the digit."""
+
+    content_id, network_name = "s", "sceptic"
+    accuracy = {"digit": 100.0, "size": 50.0, "mean": 75.0}  # noqa: RUF012  # as of its base
+
+    def predict(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
+        return super().predict(images, hints) * torch.tensor([1, 0], dtype=torch.uint8)
+
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
+        return images.flatten(1)[:, :1]
+
+
+def asked_by(dataset: Dataset, judge: Judge) -> Evaluation:
+    settings = EvaluationSettings(dropped=(0, 1), draws=12)
+    return Evaluation(loaded_painter(Path("m.safetensors")), dataset, judge, ("prior", "own"), settings)
+
+
+MEASURED = ("correctness", "coverage", "recall")
+
+
+def test_each_judge_says_what_it_says_alone(dataset: Dataset) -> None:
+    """Same draws, so the same numbers to the last bit, features as well as codes; unjudged metrics are asked once."""
+    by_all = evaluate_with_classifiers(asked_by(dataset, Judge()), [*MEASURED, "parameters"], [Sceptic()])
+    together = [score for work in by_all for score in work.run()]
+    alone = [
+        score
+        for judge, metrics in ((Judge(), [*MEASURED, "parameters"]), (Sceptic(), MEASURED))
+        for score in evaluate(asked_by(dataset, judge), metrics).run()
+    ]
+    assert [(s.metric, s.posterior, s.given, s.ids.get("judge")) for s in together] == [
+        (s.metric, s.posterior, s.given, s.ids.get("judge")) for s in alone
+    ]
+    # Coverage takes more pictures where one of the two asks for more, which only makes the other's more precise.
+    for ours, own in zip(together, alone, strict=True):
+        if ours.n == own.n:
+            assert (ours.value, ours.stderr) == (own.value, own.stderr)
+        assert ours.n >= own.n
+    assert sum(ours.n == own.n for ours, own in zip(together, alone, strict=True)) > len(alone) // 2
+    assert {s.judge for s in together} == {"reader", "sceptic", ""}
+    right = {s.judge: s.value for s in together if (s.metric, s.posterior, s.given) == ("correctness", "own", 2)}
+    assert right["reader"] == 100 and right["sceptic"] == 75  # half of all sizes are small
+
+
+def test_nothing_is_drawn_twice(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for the other judge, nor to compare both, nor for the features that recall compares."""
+    first = asked_by(dataset, Judge())
+    drawn: dict[tuple[str, int], list[int]] = {}
+    pictures = type(first.drawn_pictures).draw_pictures
+
+    def counted(self: Any, queries: Any, posterior: str, n: int, have: int = 0) -> Any:
+        drawn.setdefault((posterior, queries.dropped), []).extend(range(have, have + n))
+        return pictures(self, queries, posterior, n, have)
+
+    monkeypatch.setattr(type(first.drawn_pictures), "draw_pictures", counted)
+    for work in evaluate_with_classifiers(first, ("agreement", *MEASURED), [Sceptic()]):
+        work.run()
+    assert len(drawn) == 4
+    assert all(numbers == list(range(len(numbers))) for numbers in drawn.values())
+
+
+def test_features_are_those_of_the_pictures_that_were_judged(dataset: Dataset) -> None:
+    draws = (evaluation := asked_by(dataset, Judge())).drawn_pictures
+    draws.store_features(lambda _: 5)
+
+    queries = evaluation.questions.make_queries(1)
+    codes = run_generator(draws.classify_pictures(queries, "own", 7))
+    features = run_generator(draws.compute_features(queries, "own", 5))
+    assert features.shape[1] == 5 < codes.shape[1]
+    np.testing.assert_array_equal(np.round(features * 255 / 60), codes[:, :5])
+
+
+@pytest.mark.parametrize(
+    ("which", "said"),
+    [
+        (("a", "b", "a"), r"--judge got a twice, expected each judge once; leave one out"),
+        (
+            ("a", "t"),
+            r"--judge got t with the hints size and a with the hints none, expected judges with the same hints",
+        ),
+    ],
+)
+def test_judges_that_cannot_be_asked_together(
+    which: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(path: Path, device: str) -> Judge:
+        judge = Judge()
+        judge.content_id, judge.hints = str(path), ("size",) if str(path) == "t" else ()
+        return judge
+
+    monkeypatch.setattr("mmgen.classifier.load_classifier", opened, raising=False)
+    with pytest.raises(UsageError, match=said):
+        judges.load_classifiers([Path(name) for name in which], "cpu")
+    assert len(judges.load_classifiers([Path("a"), Path("b")], "cpu")) == 2
+
+
+def test_recall_is_measured_where_coverage_is(dataset: Dataset) -> None:
+    assert default_metrics(loaded_painter(Path("m.safetensors"))) == list(MEASURED)
+    assert evaluate(asked_by(dataset, Judge()), ["recall"]).run()
+    few = Dataset.open(write_dataset(dataset.path.with_name("few.h5"), 36))  # 12 test pictures of 6 descriptions
+    evaluation = Evaluation(loaded_painter(Path("m")), few, Judge(), ("own",), EvaluationSettings(dropped=(0,)))
+    assert evaluate(evaluation, ["recall"]).run() == []
+    assert "8 real pictures in each of two halves" in Recall.unmeasured
+
+
+def test_scores_of_several_judges_are_told_apart() -> None:
+    def of(judge: str, network: str) -> Score:
+        told = {"ids": {"judge": judge}, "judge": network}
+        return Score("correctness", "correctness", 1.0, None, "%", "higher", 1, "own", 2, **told)
+
+    assert classifier_names([of("a1", "small"), of("b2", "attentive")]) == ["small", "attentive"]
+    assert classifier_names([of("a1", "small"), of("b2", "small"), of("a1", "small")]) == [
+        "small a1",
+        "small b2",
+        "small a1",
+    ]
+    assert classifier_names([of("a1", "")]) == ["judge"]  # scores from before networks were told
+    shown = repr(Scores([of("a1", "small"), of("b2", "attentive")]))
+    assert " small " in shown and " attentive " in shown
+    assert "(judge" not in repr(Scores([of("a1", "small")]))
+
+
+@pytest.mark.parametrize(("confidence", "sure"), [(0.9, 100.0), (0.89, 0.0)])
+def test_a_judge_is_sure_from_nine_tenths_on(dataset: Dataset, confidence: float, sure: float) -> None:
+    class Even(Judge):
+        def confidence(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
+            return torch.full((len(images), 2), confidence, dtype=torch.float64)
+
+    agreed, said = measure(asked(dataset, dropped=(0,), draws=2, judge=Even()), "agreement")
+    assert (agreed.value, said.value) == (100.0, sure)

@@ -6,20 +6,26 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import run_generator
 from mmgen.core.seeding import numpy_generator
-from mmgen.evaluation.factors import Code, read_factors
+from mmgen.evaluation.factors import Code, chance_information, leading_dimensions, read_factors, relative_information
 from mmgen.metrics._disentanglement import Disentanglement, _standard_error
 from mmgen.metrics.beta_score import BetaScore
 from mmgen.metrics.dci import Dci, concentration
 from mmgen.metrics.factor_score import FactorScore
+from mmgen.metrics.factors_found import FactorsFound
 from mmgen.metrics.mig import Mig
 from mmgen.metrics.sap import Sap
+from tests.small_data import write_small
 
 SIZES = (3, 6, 10, 8)
+
+
 NAMES = ("shape", "scale", "x", "y")
+
+
 MEMBERS = (BetaScore, FactorScore, Mig, Sap, Dci)
 
 
@@ -170,21 +176,16 @@ def test_the_beta_score_of_noise_is_chance() -> None:
 
 
 def dataset(path: Path, number: int = 60, unknown: bool = True) -> Path:
-    rng = np.random.default_rng(0)
     codes = np.stack([np.arange(number) % 3, np.zeros(number)], 1).astype(np.uint8)
     codes[0, 0] = 255 if unknown else 0
-    with DatasetWriter(path, size=number, settings={"recipe": "none"}, seed=0) as writer:
-        writer.add_image("image", (1, 4, 4), "bytes")
-        writer.add_attributes("attributes", {"tone": ["a", "b", "c"], "constant": ["only", "never"]})
-        for name, dtype in (("side", "uint8"), ("source", "uint32"), ("angle", "float32"), ("many", "uint16")):
-            writer.add_factor(name, dtype, "", name)
-        columns = {"side": codes[:, 0] // 255 + np.arange(number) % 2 * 5, "source": np.arange(number) % 4,
-                   "angle": rng.random(number), "many": np.arange(number) * 3}  # fmt: skip
-        kinds = {"side": np.uint8, "source": np.uint32, "angle": np.float32, "many": np.uint16}
-        rows = {name: column.astype(kinds[name]) for name, column in columns.items()}
-        writer.write(0, {"image": np.zeros((number, 1, 4, 4), np.uint8), "attributes": codes}, rows)
-        writer.add_splits("iid", train=np.arange(number), val=[], test=[])
-    return path
+    rows = np.arange(number)
+    factors = {
+        "side": (codes[:, 0] // 255 + rows % 2 * 5).astype(np.uint8), "source": (rows % 4).astype(np.uint32),
+        "angle": np.random.default_rng(0).random(number).astype(np.float32), "many": (rows * 3).astype(np.uint16),
+    }  # fmt: skip
+    values = {"image": np.zeros((number, 1, 4, 4), np.uint8), "attributes": codes}
+    names = {"tone": ["a", "b", "c"], "constant": ["only", "never"]}
+    return write_small(path, values, names, parts=(number, 0), factors=factors)
 
 
 def test_which_factors(tmp_path: Path) -> None:
@@ -195,20 +196,23 @@ def test_which_factors(tmp_path: Path) -> None:
         assert found.rows[0] == 1
         assert found.values.max(0).tolist() == [2, 1]
         assert read_factors(data, np.arange(60), ["side", "source"]).names == ("side", "source")
-        with pytest.raises(UsageError, match="--factor got angle, expected some of tone, side, source: attr"):
-            read_factors(data, np.arange(60), ["tone", "angle"])
-        with pytest.raises(UsageError, match=r"--factor got many, .* which 10 examples or more of the 60 have each"):
-            read_factors(data, np.arange(60), ["tone", "many"])
-        with pytest.raises(UsageError, match=r"at least two factors.* name a second with --factor$"):
-            read_factors(data, np.arange(60), ["tone"])
-        with pytest.raises(UsageError, match="use a larger dataset, or one with factors"):
-            read_factors(data, np.arange(10))
-        with pytest.raises(UsageError, match="use more --encodings, or one with factors"):
-            read_factors(data, np.arange(10), require_all=False)
-        with pytest.raises(UsageError, match="--factor got side, but the dataset has none"):
-            read_factors(data, np.arange(10), ["side"])
-        with pytest.raises(UsageError, match="20 examples"):
-            read_factors(data, np.arange(10))
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "said"),
+    [
+        (60, ["tone", "angle"], "--factor got angle, expected some of tone, side, source: attr"),
+        (60, ["tone", "many"], r"--factor got many, .* which 10 examples or more of the 60 have each"),
+        (60, ["tone"], r"at least two factors.* name a second with --factor$"),
+        (10, ["side"], "--factor got side, but the dataset has none"),
+        (10, None, r"20 examples.*use a larger dataset, or one with factors"),
+        (-10, None, "use more --encodings, or one with factors"),
+    ],
+)
+def test_what_are_no_factors_is_said(rows: int, asked: list[str] | None, said: str, tmp_path: Path) -> None:
+    """-10: ten rows, of more that are there."""
+    with Dataset.open(dataset(tmp_path / "d.h5")) as data, pytest.raises(UsageError, match=said):
+        read_factors(data, np.arange(abs(rows)), asked, require_all=rows > 0)
 
 
 def test_rows_with_rare_values_are_left_out_and_sizes_of_files_are_no_factors(tmp_path: Path) -> None:
@@ -217,15 +221,10 @@ def test_rows_with_rare_values_are_left_out_and_sizes_of_files_are_no_factors(tm
     tone = np.zeros(100, np.int64)
     tone[[*range(9), *range(91, 99)]] = 1
     tone[20:40] = 2
-    with DatasetWriter(tmp_path / "d.h5", size=100, settings={"recipe": "none"}, seed=0) as writer:
-        writer.add_image("image", (1, 4, 4), "bytes")
-        for name, unit in (("shape", ""), ("tone", ""), ("width", "pixel"), ("height", "pixel")):
-            writer.add_factor(name, "int32", unit, name)
-        columns = {"shape": shape, "tone": tone, "width": shape % 2, "height": shape % 2}
-        rows = {name: column.astype(np.int32) for name, column in columns.items()}
-        writer.write(0, {"image": np.zeros((100, 1, 4, 4), np.uint8)}, rows)
-        writer.add_splits("iid", train=np.arange(100), val=[], test=[])
-    with Dataset.open(tmp_path / "d.h5") as data:
+    columns = {"shape": shape, "tone": tone, "width": shape % 2, "height": shape % 2}
+    factors = {name: column.astype(np.int32) for name, column in columns.items()}
+    pictures = {"image": np.zeros((100, 1, 4, 4), np.uint8)}
+    with Dataset.open(write_small(tmp_path / "d.h5", pictures, parts=(100, 0), factors=factors)) as data:
         found = read_factors(data, np.arange(100))
         assert found.names == ("shape", "tone")
         assert found.rows.tolist() == list(range(9, 91))
@@ -289,3 +288,74 @@ def test_errors_of_answers_are_less_the_more_repeats_there_are() -> None:
     shares = 100 * rng.binomial(500, 0.7, size=(2000, 5)) / 500
     squares = [_standard_error(row, 500) ** 2 for row in shares]
     assert 1.0 <= np.mean(squares) / (100**2 * 0.7 * 0.3 / 2500) <= 4.0
+
+
+@pytest.mark.parametrize(("kind", "found"), [("perfect", 4), ("permuted", 4), ("noise", 0)])
+def test_factors_found_of_perfect_permuted_noise(kind: str, found: int) -> None:
+    values = FactorsFound().measure(code(kind, 2000), np.random.default_rng(0)).values
+    assert values["factors found"] == found
+    assert len(values) == 1 + 4
+
+
+def test_factors_found_of_turned_codes() -> None:
+    """Turned so that every dimension holds a quarter of every factor, none is found; turned at random, fewer are."""
+    perfect = code("perfect", 2000)
+    signs = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2
+    scaled = perfect.means[:, :4] / perfect.means[:, :4].std(0)
+    evenly = Code(scaled @ signs, perfect.factors, perfect.names)
+    assert FactorsFound().measure(evenly, np.random.default_rng(0)).values["factors found"] == 0
+    assert FactorsFound().measure(code("rotated", 2000), np.random.default_rng(0)).values["factors found"] == 2
+
+
+def test_each_dimension_of_a_permuted_code_follows_its_factor() -> None:
+    permuted = code("permuted", 2000)
+    each = leading_dimensions(relative_information(permuted), NAMES)
+    assert [one.dimension for one in each] == [2, 4, 1, 3]
+    assert all(one.has_own_dimension and one.information > 0.98 for one in each)
+
+
+def test_what_noise_says_of_factors_is_what_chance_is() -> None:
+    noise = code("noise", 2000)
+    found = relative_information(noise)
+    filled = np.array([[len(np.histogram(column, 20)[0].nonzero()[0]) for column in noise.means.T]]).T
+    assert found.mean(0) == pytest.approx(chance_information(noise) * (filled.mean() - 1) / 19, rel=0.3)
+    assert (found - chance_information(noise) < 0.03).all()
+
+
+def test_a_dimension_of_two_factors_is_its_own_of_one_at_most() -> None:
+    """One dimension holds both bits, the second none: it says all of either, and neither is found."""
+    one, other = np.arange(400) % 2, np.arange(400) // 2 % 2
+    means = np.stack([one + 2.0 * other, np.random.default_rng(0).normal(size=400)], 1)
+    found = leading_dimensions(relative_information(Code(means, np.stack([one, other], 1), ("a", "b"))), ("a", "b"))
+    assert [follower.dimension for follower in found] == [0, 0]
+    assert [follower.information for follower in found] == pytest.approx([1, 1])
+    assert not any(follower.has_own_dimension for follower in found)
+
+
+def test_two_dimensions_of_one_factor_leave_no_gap() -> None:
+    values = np.arange(400) % 4
+    both = Code(np.stack([values, -values], 1).astype(float), np.stack([values, values // 2], 1), ("a", "b"))
+    found = leading_dimensions(relative_information(both), ("a", "b"))
+    assert found[0].gap == pytest.approx(0, abs=1e-9) and not found[0].has_own_dimension
+
+
+def test_a_dimension_that_hardly_varies_finds_nothing() -> None:
+    """Its mean follows a factor, but between two examples it moves less than any draw of z does."""
+    perfect = code("perfect", 1000)
+    faint = Code(perfect.means * np.array([0.01, 1, 1, 1, 1]), perfect.factors, perfect.names)
+    assert FactorsFound().measure(faint, np.random.default_rng(0)).values["factors found"] == 3
+
+
+def test_scores_say_each_factor() -> None:
+    evaluation = SimpleNamespace(
+        encodings=code("permuted", 1000),
+        settings=SimpleNamespace(seed=3),
+        loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
+        content_ids={},
+    )
+    count, *each = run_generator(FactorsFound()(evaluation, "prior"))
+    assert (count.value, count.unit, count.details["factors_in_all"]) == (4, "factors", 4)
+    assert count.details["found_factors"] == list(NAMES)
+    assert [score.quantity for score in each] == [f"information on {name}" for name in NAMES]
+    assert [score.details["dimension"] for score in each] == [3, 5, 2, 4]
+    assert all(score.details["found"] == 1 and score.unit == "of 1" for score in each)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
@@ -26,6 +26,7 @@ from mmgen.modalities.text import TextDescription
 from mmgen.results.standard_errors import share_error, widen_error
 from tests.metrics.toy import Plain, stand_in_model
 from tests.posteriors.stand_in import stand_ins
+from tests.small_data import write_small
 
 INFO = AttributesDescription(name="attributes", names=("colour", "size"), values=(("red", "blue"), ("big", "small")))
 TEXT = TextDescription(vocabulary=("a", "red", "crimson", "blue", "big", "small"), length=3)
@@ -75,14 +76,8 @@ def loaded_painter(blind_to: str = "") -> Any:
 
 
 def write(path: Path, codes: np.ndarray, tokens: np.ndarray) -> Path:
-    with DatasetWriter(path, size=len(codes), settings={"recipe": "toy"}, seed=0, command="make") as writer:
-        writer.add_image("image", shape=(1, 1, 2), layout="bytes")
-        writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
-        writer.add_text("text", TEXT.vocabulary, 3)
-        writer.write(0, {"image": np.zeros((len(codes), 1, 1, 2), np.uint8), "attributes": codes, "text": tokens})
-        rows = np.arange(len(codes))
-        writer.add_splits("iid", train=rows[:0], val=rows[:0], test=rows)
-    return path
+    pictures = np.zeros((len(codes), 1, 1, 2), np.uint8)
+    return write_small(path, {"image": pictures, "attributes": codes, "text": tokens}, INFO, (TEXT.vocabulary, ()))
 
 
 @pytest.fixture(scope="module")

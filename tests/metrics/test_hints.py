@@ -12,12 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import attributes_to_caption, batch_of_captions
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.evaluation.queries import make_queries
 from mmgen.metrics._base import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -25,6 +24,7 @@ from mmgen.modalities.text import TextDescription
 from mmgen.results.standard_errors import share_error, widen_error
 from tests.metrics.toy import Plain, stand_in_model
 from tests.posteriors.stand_in import stand_ins
+from tests.small_data import write_small
 
 SHAPES = ("cube", "ball", "cone")
 INFO = AttributesDescription(
@@ -104,16 +104,10 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
     """60 examples: "cube left ball" three times as often in the test part as any other of its captions."""
-    path = tmp_path_factory.mktemp("told") / "toy.h5"
     codes = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 1], [2, 1, 0], [1, 0, 1], [1, 1, 2]] * 10, np.uint8)
-    with DatasetWriter(path, size=60, settings={"recipe": "toy"}, seed=0, command="make") as writer:
-        writer.add_image("image", shape=(1, 1, 2), layout="bytes")
-        writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
-        writer.add_text("text", WORDS, 3, INFO.names)
-        pictures, texts = np.zeros((60, 1, 1, 2), np.uint8), attributes_to_caption(codes, TEXT, INFO)
-        writer.write(0, {"image": pictures, "attributes": codes, "text": texts})
-        rows = np.arange(60)
-        writer.add_splits("iid", train=rows[:20], val=rows[20:30], test=rows[30:])
+    values = {"image": np.zeros((60, 1, 1, 2), np.uint8), "attributes": codes}
+    values["text"] = attributes_to_caption(codes, TEXT, INFO)
+    path = write_small(tmp_path_factory.mktemp("told") / "toy.h5", values, INFO, (WORDS, INFO.names), (20, 10))
     with Dataset.open(path) as opened:
         yield opened
 
@@ -187,20 +181,8 @@ def test_captions_are_asked_whole(dataset: Dataset) -> None:
         scores_of(dataset, loaded, metric="compositionality", dropped=(0,))
 
 
-def test_no_query_leaves_out_what_the_judge_is_told() -> None:
-    codes = np.array([[0, 0, 1], [2, 1, 0]], np.uint8)
-    found = make_queries(codes, 1, never_dropped=(1,))
-    assert sorted(found.codes.tolist()) == sorted([[255, 0, 1], [0, 0, 255], [255, 1, 0], [2, 1, 255]])
-    with pytest.raises(UsageError, match="got 3, expected 0 to 2"):
-        make_queries(codes, 3, never_dropped=(1,))
-
-
-def test_many_queries_are_a_random_choice() -> None:
-    codes = np.stack(np.meshgrid(*[np.arange(10, dtype=np.uint8)] * 3), -1).reshape(-1, 3)
-    one, same, other = (make_queries(codes, 0, limit=50, seed=seed).codes.tolist() for seed in (0, 0, 1))
-    assert len(one) == 50
-    assert one == same != other
-    repeated = np.repeat(codes[:5], 20, axis=0)
-    assert make_queries(repeated, 0, limit=1000, captions=True).weights.tolist() == [20] * 5
-    assert make_queries(repeated, 0, limit=30, captions=True).weights.sum() == 30
-    assert make_queries(repeated, 0, limit=1000).weights.tolist() == [1] * 5
+def test_a_description_of_what_the_judge_is_told_alone_is_no_question(dataset: Dataset) -> None:
+    """Two of three words are left open: the one that is given is the relation, which always matches."""
+    loaded = loaded_painter(lambda left, right: (left, right), "attributes")
+    evaluation = Evaluation(loaded, dataset, Judge(), ("prior",), EvaluationSettings(draws=2, dropped=(0, 2)))
+    assert {score.given for score in evaluate(evaluation, ["correctness"]).run() if score.protocol == "exact"} == {3}

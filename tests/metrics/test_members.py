@@ -1,6 +1,5 @@
 """What every metric promises, over all members of the room; and active units."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from mmgen import metrics
 from mmgen.artifacts import Dataset
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.metrics._base import Score, evaluate
+from mmgen.metrics._base import evaluate
 from mmgen.metrics.active_units import unit_activity
 from mmgen.testing.metrics import (
     accepts_evaluation,
@@ -58,6 +57,7 @@ def test_scores_come_in_the_order_asked_for(evaluation: Evaluation) -> None:
 
 def test_likelihood_of_the_prior_and_of_the_text(evaluation: Evaluation) -> None:
     scores = evaluate(evaluation, ["log-likelihood"]).run()
+    assert len(scores) == len({(score.posterior, score.quantity, score.protocol) for score in scores}), "asked once"
     under: dict[str, set[Any]] = {"prior": set(), "own": set()}
     for score in scores:
         under[score.posterior].add((score.quantity, score.protocol))
@@ -69,13 +69,6 @@ def test_likelihood_of_the_prior_and_of_the_text(evaluation: Evaluation) -> None
     ratios = {("log p(x|y)", "importance"), ("log p(y|x)", "importance")}
     assert under["prior"] == both | ratios | {("log p(y)", "importance-text")}
     assert under["own"] == {("log p(x|y)", "importance"), ("log p(x|y)", "bound")}
-
-
-def test_what_is_not_finite_is_null_in_json() -> None:
-    score = Score("m", "q", math.nan, None, "%", "higher", 1, "own", details={"a": [math.inf, 1.0]})
-    plain = score.to_json()
-    assert plain["value"] is None
-    assert plain["details"] == {"a": [None, 1.0]}
 
 
 def test_activity_of_linear_encoder() -> None:

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.core.errors import UsageError
+from mmgen.artifacts import Dataset
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import evaluate
 from mmgen.metrics.sharpness import measure_details
@@ -19,7 +18,8 @@ from mmgen.metrics.truth import mean_psnr
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.results.score import Score
-from tests.metrics.toy import CPU, Painter, loaded_painter, write_dataset
+from tests.metrics.toy import CPU, Painter, loaded_painter
+from tests.small_data import write_small
 
 SHAPES, GROUNDS = ("square", "disc", "cross"), ("light", "grey", "night")
 IMAGE = ImageDescription(shape=(1, 32, 32), layout="bytes")
@@ -39,16 +39,11 @@ def paint(shape: int, ground: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """Every combination as often, its pictures moved by up to two pixels, half of them for training."""
-    path, random = tmp_path_factory.mktemp("faults") / "data.h5", np.random.default_rng(0)
     codes = np.stack([np.arange(180) % 3, np.arange(180) // 3 % 3], 1).astype(np.uint8)
-    moves = random.integers(-2, 3, (180, 2))
+    moves = np.random.default_rng(0).integers(-2, 3, (180, 2))
     pictures = [np.roll(paint(*code), move, (1, 2)) for code, move in zip(codes, moves, strict=True)]
-    with DatasetWriter(path, size=180, settings={"recipe": "none"}, seed=0, command="mmgen make-data") as writer:
-        writer.add_image("image", shape=(1, 32, 32), layout="bytes")
-        writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
-        writer.write(0, {"image": np.round(255 * np.stack(pictures)).astype(np.uint8), "attributes": codes})
-        writer.add_splits("iid", train=np.arange(90), val=np.arange(90, 99), test=np.arange(99, 180))
-    return Dataset.open(path)
+    values = {"image": np.round(255 * np.stack(pictures)).astype(np.uint8), "attributes": codes}
+    return Dataset.open(write_small(tmp_path_factory.mktemp("faults") / "data.h5", values, INFO, parts=(90, 9)))
 
 
 class Reader:
@@ -167,11 +162,3 @@ def test_pictures_are_compared_by_hand() -> None:
     assert measure_details(flat) == pytest.approx(np.array([[0.0, 0.0, 0.0, 1.0]] * 2))
     assert mean_psnr(flat, flat) == pytest.approx(10 * np.log10(12 * 255**2))
     assert mean_psnr(flat[:1], flat[:1] + 255, leave_itself_out=False) == pytest.approx(-20 * np.log10(1 / 255))
-
-
-@pytest.mark.parametrize("metric", ["sharpness", "truth"])
-def test_pictures_too_small_to_smooth_are_refused(metric: str, tmp_path: Path) -> None:
-    data = Dataset.open(write_dataset(tmp_path / "toy.h5"))
-    evaluation = Evaluation(loaded_painter(Path("m.safetensors")), data, None, ("own",), EvaluationSettings())
-    with pytest.raises(UsageError, match=f"{metric} needs a model that draws pictures of 5 x 5 or more"):
-        evaluate(evaluation, [metric])

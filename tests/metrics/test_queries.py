@@ -1,6 +1,8 @@
 """Queries and means over them, against counts done by hand."""
 
 from itertools import product
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ from scipy.stats import t as student
 
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
-from mmgen.evaluation.queries import Frequencies, fewest_dropped, make_queries, weighted_mean
+from mmgen.evaluation.queries import Frequencies, Questions, fewest_dropped, make_queries, weighted_mean
+from mmgen.modalities.text import TextDescription
 
 MNIST_A = np.array(list(product(range(10), range(2), range(3), range(4))), np.uint8)
 
@@ -40,8 +43,6 @@ def test_examples_with_unknown_attributes_are_no_concepts() -> None:
     codes = np.array([[0, 1], [255, 1], [1, 255]], np.uint8)
     assert make_queries(codes, 0).codes.tolist() == [[0, 1]]
     assert make_queries(codes, 1).codes.tolist() == [[0, 255], [255, 1]]
-    with pytest.raises(UsageError, match="got 3, expected 0 to 2"):
-        make_queries(codes, 3)
 
 
 def test_where_no_example_is_known_whole_what_is_known_of_each_is_asked_for() -> None:
@@ -54,10 +55,6 @@ def test_where_no_example_is_known_whole_what_is_known_of_each_is_asked_for() ->
     assert found.weights.tolist() == [2, 2, 1]
     assert make_queries(codes, 1, never_dropped=[2]).codes.tolist() == [[255, 1, 2]]
     assert [fewest_dropped(codes, always_given) for always_given in ((), [0, 2], [2])] == [1, 3, 1]
-    with pytest.raises(UsageError, match=r"more than 2 of its 3 attributes known: .* by 3; use --given-count 2"):
-        make_queries(codes, 0)
-    with pytest.raises(UsageError, match="has a known attribute, so there is nothing to draw"):
-        make_queries(codes[4:], 1)
 
 
 def test_frequencies_are_conditional_on_what_is_given() -> None:
@@ -98,3 +95,51 @@ def test_standard_error_covers_the_truth() -> None:
         assert mean.stderr is not None
         errors.append(mean.value / mean.stderr)
     assert np.std(errors) == pytest.approx(1, abs=0.1)
+
+
+def test_no_query_leaves_out_what_the_judge_is_told() -> None:
+    codes = np.array([[0, 0, 1], [2, 1, 0]], np.uint8)
+    found = make_queries(codes, 1, never_dropped=(1,))
+    assert sorted(found.codes.tolist()) == sorted([[255, 0, 1], [0, 0, 255], [255, 1, 0], [2, 1, 255]])
+
+
+def test_many_queries_are_a_random_choice() -> None:
+    codes = np.stack(np.meshgrid(*[np.arange(10, dtype=np.uint8)] * 3), -1).reshape(-1, 3)
+    one, same, other = (make_queries(codes, 0, limit=50, seed=seed).codes.tolist() for seed in (0, 0, 1))
+    assert len(one) == 50
+    assert one == same != other
+    repeated = np.repeat(codes[:5], 20, axis=0)
+    assert make_queries(repeated, 0, limit=1000, captions=True).weights.tolist() == [20] * 5
+    assert make_queries(repeated, 0, limit=30, captions=True).weights.sum() == 30
+    assert make_queries(repeated, 0, limit=1000).weights.tolist() == [1] * 5
+
+
+TEXT = TextDescription(vocabulary=("big", "red"), length=2)
+
+
+@pytest.mark.parametrize(("conditional_on", "asked"), [(("text",), True), (("attributes",), False), ((), False)])
+def test_a_decoder_of_captions_is_asked_by_captions_whatever_z_is_drawn_from(
+    conditional_on: tuple[str, ...], asked: bool
+) -> None:
+    """The prior reads nothing, but the decoder does."""
+    model = SimpleNamespace(conditional_on=conditional_on)
+    loaded = SimpleNamespace(text=TEXT, model=model, guidance=None, description_kind=None)
+    evaluation: Any = SimpleNamespace(loaded=loaded, settings=None, posteriors=("prior",), ignores_text=lambda _: True)
+    questions = Questions(evaluation)
+    assert questions.whole_captions is questions.free_captions is asked
+
+
+@pytest.mark.parametrize(
+    ("codes", "dropped", "never", "said"),
+    [
+        ([[0, 1], [255, 1], [1, 255]], 3, (), "got 3, expected 0 to 2"),
+        ([[0, 0, 1], [2, 1, 0]], 3, (1,), "got 3, expected 0 to 2"),
+        ([[0, 1, 255], [255, 255, 255]], 0, (), r"more than 2 of its 3 attributes known: .* by 3; use --given-count 2"),
+        ([[255, 255, 255]], 1, (), "has a known attribute, so there is nothing to draw"),
+    ],
+)
+def test_numbers_that_no_example_allows_are_refused(
+    codes: list[list[int]], dropped: int, never: tuple[int, ...], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        make_queries(np.array(codes, np.uint8), dropped, never_dropped=never)

@@ -9,19 +9,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError
 from mmgen.evaluation.distances import kernel_distance
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.real import LEAST, assign_halves
 from mmgen.evaluation.training_pictures import read_sources
-from mmgen.metrics import get
 from mmgen.metrics._base import evaluate
 from mmgen.modalities.image import ImageDescription
 from mmgen.results.score import Score
 from tests.metrics.toy import INFO, Judge, Painter, loaded_painter
 from tests.posteriors.stand_in import stand_ins
+from tests.small_data import write_small
 
 NUMBER, PER_SOURCE = 6000, 2
 EACH = 300
@@ -33,19 +32,12 @@ def write_dataset(path: Path, number: int = NUMBER) -> Path:
     """Pictures [1, 1, 4]: 60 times the codes, then two uniform grey levels; two pictures of each source."""
     codes = np.stack([np.arange(number) % 3, np.arange(number) // 3 % 2], 1).astype(np.uint8)
     free = np.random.default_rng(0).integers(0, 256, (number, 2))
-    with DatasetWriter(path, size=number, settings={"recipe": "toy"}, seed=0, command="mmgen make-data toy") as writer:
-        writer.add_image("image", shape=(1, 1, 4), layout="bytes")
-        writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
-        writer.add_factor("source", np.uint32, "", "which picture it was made from")
-        images = np.concatenate([60 * codes, free], 1).astype(np.uint8)[:, None, None]
-        # Of one description, so that both pictures of a source could meet in one.
-        source = np.arange(number) % 6 + 6 * (np.arange(number) // 6 // PER_SOURCE)
-        writer.write(0, {"image": images, "attributes": codes}, {"source": source.astype(np.uint32)})
-        third = number // 36 * 12  # a whole number of sources
-        writer.add_splits(
-            "iid", train=np.arange(third), val=np.arange(third, third + 24), test=np.arange(third + 24, number)
-        )
-    return path
+    images = np.concatenate([60 * codes, free], 1).astype(np.uint8)[:, None, None]
+    # Of one description, so that both pictures of a source could meet in one.
+    source = np.arange(number) % 6 + 6 * (np.arange(number) // 6 // PER_SOURCE)
+    parts = (number // 36 * 12, 24)  # a whole number of sources
+    values, factors = {"image": images, "attributes": codes}, {"source": source.astype(np.uint32)}
+    return write_small(path, values, INFO, parts=parts, factors=factors)
 
 
 class Free(Painter):
@@ -246,11 +238,3 @@ def test_many_features_are_measured_along_the_main_directions_of_training_pictur
         1 - lost / (lost + (60 / 255) ** 2 * 2 / 3 + 1 / 6), abs=0.01
     )
     assert fewer.value == pytest.approx(whole.value, rel=0.02)  # sizes are always right
-
-
-@pytest.mark.parametrize("name", MEASURES)
-def test_a_model_without_images_is_refused(name: str, dataset: Dataset) -> None:
-    evaluation = asked(dataset, "perfect")
-    evaluation.loaded.observation = None
-    with pytest.raises(UsageError, match=f"{name} needs a model that draws something besides words"):
-        get(name)().check(evaluation)

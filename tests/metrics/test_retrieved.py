@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Queries
@@ -17,6 +17,7 @@ from mmgen.posteriors import Guidance
 from mmgen.results.naming import PosteriorName
 from mmgen.results.summary import summarise
 from tests.metrics.toy import INFO, Judge, loaded_painter, write_dataset
+from tests.small_data import write_small
 
 
 @pytest.fixture(scope="module")
@@ -58,24 +59,27 @@ def test_a_combination_never_seen_is_fitted_in_part(dataset: Dataset) -> None:
     assert {tuple(code) for code in codes} == {(2, 0), (0, 1), (1, 1)}
 
 
+@pytest.mark.parametrize(
+    ("query", "captions", "expected"),
+    [
+        # The same words in another order, or oftener; without a common word nothing fits.
+        ([1, 2, 0], [[2, 0, 1], [0, 1, 5], [3, 3, 0]], [1, None, None]),
+        ([3, 0, 0], [[2, 0, 1], [0, 1, 5], [3, 3, 0]], [None, None, 1]),
+        ([1, 5], [[0, 5], [5, 5]], [0, 0]),
+    ],
+)
+def test_captions_fit_by_their_words(query: list[int], captions: list[list[int]], expected: list[float | None]) -> None:
+    fit = next(fit_of_captions(np.array([query], np.uint16), np.array(captions, np.uint16), 5))
+    assert [None if known is None else found for found, known in zip(fit, expected, strict=True)] == pytest.approx(
+        expected
+    )
+
+
 def test_rare_words_of_captions_count_more() -> None:
     """Word 0 is in each caption, word 3 in one: "0 3" is nearer to "1 3" than to "0 1"."""
     captions = np.array([[0, 1, 9], [1, 3, 9], [0, 2, 9], [0, 2, 1]], np.uint16)
     fit = next(fit_of_captions(np.array([[0, 3, 9]], np.uint16), captions, 4))
-    assert fit.argmax() == 1
-    assert fit[1] > 0.5 > fit[0] > 0
-
-
-def test_the_same_words_in_another_order_and_number_fit_wholly() -> None:
-    captions = np.array([[2, 0, 1], [0, 1, 5], [3, 3, 0]], np.uint16)
-    fit = next(fit_of_captions(np.array([[1, 2, 0]], np.uint16), captions, 5))
-    assert fit[0] == pytest.approx(1)
-    assert next(fit_of_captions(np.array([[3, 0, 0]], np.uint16), captions, 5))[2] == pytest.approx(1)
-
-
-def test_captions_without_a_common_word_do_not_fit() -> None:
-    captions = np.array([[0, 5], [5, 5]], np.uint16)
-    np.testing.assert_array_equal(next(fit_of_captions(np.array([[1, 5]], np.uint16), captions, 5)), [0, 0])
+    assert fit.argmax() == 1 and fit[1] > 0.5 > fit[0] > 0
 
 
 def test_unknown_values_of_examples_agree_with_nothing() -> None:
@@ -118,13 +122,9 @@ def test_copies_are_told_of_words_that_training_pictures_have_and_of_gaps(tmp_pa
     """Of each combination there is one picture, which a model that draws the very picture copies; gaps it cannot."""
     codes = np.stack([np.arange(25) // 5, np.arange(25) % 5], 1).astype(np.uint8)
     names = {name: [str(value) for value in range(5)] for name in INFO.names}
-    with DatasetWriter(tmp_path / "d.h5", size=25, settings={"recipe": "toy"}, seed=0, command="mmgen") as writer:
-        writer.add_image("image", shape=(1, 1, 2), layout="bytes")
-        writer.add_attributes("attributes", names)
-        writer.write(0, {"image": (60 * codes)[:, None, None], "attributes": codes})
-        order = np.random.default_rng(0).permutation(25)
-        writer.add_splits("iid", train=np.sort(order[:15]), val=np.sort(order[15:17]), test=np.sort(order[17:]))
-    with Dataset.open(tmp_path / "d.h5") as data:
+    parts = tuple(map(np.sort, np.split(np.random.default_rng(0).permutation(25), [15, 17])))
+    values = {"image": (60 * codes)[:, None, None], "attributes": codes}
+    with Dataset.open(write_small(tmp_path / "d.h5", values, names, parts={"iid": parts})) as data:
         loaded = loaded_with(data)
         loaded.attributes = data.attributes["attributes"]
         evaluation = Evaluation(loaded, data, None, ("own",), EvaluationSettings(draws=4, dropped=(0, 1)))

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import DatasetWriter
 from mmgen.core.batch import Batch
 from mmgen.descriptions import batch_of_queries
 from mmgen.latent.gaussian import DiagonalGaussian
@@ -26,6 +25,7 @@ from mmgen.models._settings import DataSettings
 from mmgen.objectives.elbo import Elbo
 from mmgen.posteriors import Guidance
 from tests.posteriors.stand_in import draws_and_densities, stand_ins
+from tests.small_data import write_small
 
 IMAGE = ImageDescription(shape=(1, 1, 2), layout="bytes")
 SIDE = AttributesDescription(names=("side",), values=(("left", "right"),))
@@ -38,20 +38,9 @@ def write_dataset(path: Path, number: int = 120) -> Path:
     of the split "compositional"."""
     codes = np.stack([np.arange(number) % 3, np.arange(number) // 3 % 2], 1).astype(np.uint8)
     held_out = (codes == [2, 1]).all(1)
-    with DatasetWriter(path, size=number, settings={"recipe": "toy"}, seed=0, command="mmgen make-data toy") as writer:
-        writer.add_image("image", shape=(1, 1, 2), layout="bytes")
-        writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
-        writer.write(0, {"image": (60 * codes)[:, None, None], "attributes": codes})
-        third = number // 3
-        writer.add_splits(
-            "iid",
-            train=np.arange(third),
-            val=np.arange(third, 2 * third),
-            test=np.arange(2 * third, number),
-        )
-        rest = np.flatnonzero(~held_out)
-        writer.add_splits("compositional", train=rest[:-10], val=rest[-10:], test=np.flatnonzero(held_out))
-    return path
+    rest, parts = np.flatnonzero(~held_out), np.split(np.arange(number), [number // 3, 2 * (number // 3)])
+    splits = {"iid": tuple(parts), "compositional": (rest[:-10], rest[-10:], np.flatnonzero(held_out))}
+    return write_small(path, {"image": (60 * codes)[:, None, None], "attributes": codes}, INFO, parts=splits)
 
 
 def stand_in_model(**fields: Any) -> Any:

@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.evaluation import Evaluation, EvaluationSettings
 from mmgen.latent.gaussian import DiagonalGaussian
 from tests.metrics.toy import IMAGE, INFO, Judge, Painter, Plain, loaded_painter
+from tests.small_data import write_small
 
 VIEWS = ("m0", "m1", "m2")
 Plan = Callable[[str, Tensor], Tensor]
@@ -47,13 +48,8 @@ class Views(Painter):
 def write_views(path: Path) -> Dataset:
     """Three equal pictures of each example, whose grey levels are its codes; half of the digits are 0."""
     codes = np.stack([np.array([0, 0, 1, 2])[np.arange(1200) % 4], np.arange(1200) // 4 % 2], 1).astype(np.uint8)
-    with DatasetWriter(path, size=1200, settings={"recipe": "toy"}, seed=0, command="mmgen make-data toy") as writer:
-        for view in VIEWS:
-            writer.add_image(view, shape=(1, 1, 2), layout="bytes")
-        writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
-        writer.write(0, {**dict.fromkeys(VIEWS, (60 * codes)[:, None, None]), "attributes": codes})
-        writer.add_splits("iid", train=np.arange(600), val=np.arange(600, 700), test=np.arange(700, 1200))
-    return Dataset.open(path)
+    pictures = dict.fromkeys(VIEWS, (60 * codes)[:, None, None])
+    return Dataset.open(write_small(path, {**pictures, "attributes": codes}, INFO, parts=(600, 100)))
 
 
 def asked(

@@ -1,16 +1,23 @@
-"""The Fréchet distance against closed forms, its bias against the one that is known, its error against repetition."""
+"""Distances of features against closed forms: Fréchet, by a kernel, and shares of nearest neighbours."""
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.linalg import sqrtm
+from scipy.spatial.distance import cdist
 
 from mmgen.evaluation.distances import (
     GROUPS,
+    NEIGHBOURS,
+    are_inside_balls,
     distance_within_descriptions,
     extrapolate_distance,
     frechet_distance,
     jackknife_error,
+    kernel_distance,
+    neighbour_distances,
     pooled_distance,
+    pooled_kernel_distance,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -155,3 +162,131 @@ def test_error_is_the_spread_over_repetitions() -> None:
 def test_one_description_has_no_error_over_descriptions() -> None:
     distance = distance_within_descriptions(gaussians(1, 20), gaussians(1, 20), np.ones(1))
     assert jackknife_error(distance.distance_without, distance.groups) is None
+
+
+Floats = NDArray[np.float64]
+
+
+def exact_kernel(moments: Floats, others: Floats) -> float:
+    """In one dimension (x y + 1)^3 = sum_r C(3, r) x^r y^r."""
+    return float((np.array([3, 3, 1]) * (moments - others) ** 2).sum())
+
+
+def gaussian_moments(mean: float, sd: float) -> Floats:
+    return np.array([mean, mean**2 + sd**2, mean**3 + 3 * mean * sd**2])
+
+
+@pytest.mark.parametrize(("mean", "sd"), [(0.0, 1.0), (0.5, 1.0), (0.0, 1.6)])
+def test_it_is_unbiased_for_any_number_of_points(mean: float, sd: float) -> None:
+    generator = np.random.default_rng(0)
+    expected = exact_kernel(gaussian_moments(0, 1), gaussian_moments(mean, sd))
+    for n, m in ((2, 3), (12, 7)):
+        values = [
+            kernel_distance(generator.normal(0, 1, (n, 1)), generator.normal(mean, sd, (m, 1))) for _ in range(2_000)
+        ]
+        assert np.mean(values) == pytest.approx(expected, abs=4 * np.std(values) / np.sqrt(len(values)))
+
+
+@pytest.mark.slow
+def test_many_points_come_near_the_closed_form() -> None:
+    generator = np.random.default_rng(1)
+    expected = exact_kernel(gaussian_moments(0, 1), gaussian_moments(0.5, 1.2))
+    found = kernel_distance(generator.normal(0, 1, (3_000, 1)), generator.normal(0.5, 1.2, (3_000, 1)))
+    assert found == pytest.approx(expected, rel=0.3)
+
+
+def test_pooled_points_are_one_set_and_a_group_can_be_left_out() -> None:
+    generator = np.random.default_rng(2)
+    first, second = ([generator.normal(shift, 1, (size, 3)) for size in (4, 0, 5, 7)] for shift in (0.0, 0.3))
+    distance, groups = pooled_kernel_distance(first, second)
+    assert groups == 4
+    assert distance(None) == pytest.approx(kernel_distance(np.concatenate(first), np.concatenate(second)))
+    without = {
+        round(kernel_distance(*(np.concatenate([*side[:left], *side[left + 1 :]]) for side in (first, second))), 9)
+        for left in range(4)
+    }
+    assert {round(distance(group), 9) for group in range(4)} == without
+    assert (jackknife_error(distance, groups) or 0) > 0
+
+
+@pytest.mark.slow
+def test_the_standard_error_is_that_of_repeats() -> None:
+    generator = np.random.default_rng(3)
+    values, errors = [], []
+    for _ in range(100):
+        first, second = ([generator.normal(shift, 1, (6, 1)) for _ in range(40)] for shift in (0.0, 0.6))
+        distance, groups = pooled_kernel_distance(first, second)
+        values.append(distance(None))
+        errors.append(jackknife_error(distance, groups))
+    assert np.sqrt(np.mean(np.square(np.array(errors, float)))) == pytest.approx(np.std(values), rel=0.35)
+
+
+def square(n: int, left: float = 0.0) -> np.ndarray:
+    """Uniform points of the square [left, left + 1] x [0, 1]."""
+    return RANDOM.random((n, 2)) + np.array([left, 0.0])
+
+
+def both(real: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
+    """Precision and recall."""
+    return float(are_inside_balls(drawn, real).mean()), float(are_inside_balls(real, drawn).mean())
+
+
+def test_agrees_with_the_definition_point_by_point() -> None:
+    """Kynkäänniemi et al., Eq. 1, written out with exact distances; more points than are compared at a time."""
+    real, drawn = RANDOM.normal(size=(90, 5)), RANDOM.normal(size=(1100, 5))
+    far = np.sort(cdist(real, real), axis=1)[:, NEIGHBOURS]
+    expected = (cdist(drawn, real) <= far).any(1)
+    np.testing.assert_array_equal(are_inside_balls(drawn, real), expected)
+    np.testing.assert_allclose(np.sqrt(neighbour_distances(real)), far)
+    assert 0.2 < expected.mean() < 0.98  # else anything would agree
+
+
+@pytest.mark.parametrize("shift", [0.25, 0.5, 0.8])
+def test_squares_that_overlap(shift: float) -> None:
+    """1 - shift of the moved square lies in the other; balls of 3 among 2,000 points reach about 0.02 beyond it."""
+    n = 2000
+    precision, recall = both(square(n), square(n, shift))
+    border = np.sqrt(NEIGHBOURS / (np.pi * n))
+    # Of points inside some lie in no ball: each ball holds k points, so few; P is measured by the identical squares.
+    missed = 1 - both(square(n), square(n))[0]
+    for share in (precision, recall):
+        assert share == pytest.approx((1 - shift) * (1 - missed) + border / 2, abs=0.03)
+
+
+def test_equal_sets_overlap_wholly_and_far_ones_not() -> None:
+    points = square(200)
+    assert both(points, points.copy()) == (1.0, 1.0)
+    assert both(points, points + 5) == (0.0, 0.0)
+
+
+def test_a_repeated_picture_is_precise_and_recalls_nothing() -> None:
+    real = square(500)
+    assert both(real, np.tile([[0.5, 0.5]], (100, 1))) == (1.0, 0.0)
+    # Also where it is one of the real ones: no more than that one is recalled.
+    assert both(real, np.tile(real[:1], (100, 1))) == (1.0, 1 / 500)
+
+
+def test_large_offsets_do_not_blur_equal_points() -> None:
+    """Features far from the origin: distances by norms and products would lose the last digits."""
+    real = square(300) * 1e-3 + 1e3
+    assert both(real, np.tile(real[:1], (50, 1))) == (1.0, 1 / 300)
+
+
+def test_dropped_modes_cost_recall_only() -> None:
+    centres = np.array([[0.0, 0], [10, 0], [0, 10], [10, 10]])
+
+    def clusters(of: int) -> np.ndarray:
+        return centres[np.arange(2000) % of] + RANDOM.normal(size=(2000, 2))
+
+    real, ceiling = clusters(4), both(clusters(4), clusters(4))
+    precision, recall = both(real, clusters(2))
+    assert precision == pytest.approx(ceiling[0], abs=0.03)
+    assert recall == pytest.approx(ceiling[1] / 2, abs=0.03)
+
+
+@pytest.mark.slow
+def test_invented_modes_cost_precision_only() -> None:
+    real = square(2000)
+    precision, recall = both(real, np.concatenate([square(2000), square(2000, 7.0)]))
+    assert precision == pytest.approx(both(real, square(2000))[0] / 2, abs=0.03)
+    assert recall > 0.95
