@@ -350,6 +350,8 @@ class OwnRecipe(Recipe):
         labels, captions, codes = survey.labels, survey.captions, survey.codes
         settings = {"recipe": self.name, **self.model_dump(mode="json"), **self.source_settings()}
         settings["sources_sha256"] = survey.sha256
+        if see_through := survey.pictures.traits["see-through"]:
+            settings["see_through"] = see_through
         facts = {"unreadable": len(survey.unreadable), "unreadable_images": survey.unreadable[:_RECORDED]}
         with DatasetWriter(path, survey.number, settings, seed, command, facts=facts) as writer:
             for image in survey.images:
