@@ -34,7 +34,6 @@ _GAPS = 10  # combinations without a picture that are drawn
 _LATENT_SIZE = 32
 _PLAIN_BETA, _PLAIN_SIDE = 10.0, 64
 """Weight of the divergence of the plain conditional VAE, and the height and width of pictures that it suits."""
-_LARGE = 48  # pixels from which pictures justify the larger size
 _SIDES = (32, 64)  # heights and widths of pictures for which there are settings
 _FEWEST_STEPS, _MOST_STEPS = 200, 100_000  # of a judge, and of a model that the clock ends
 _MODEL, _MODEL_OF_ONE, _MODEL_ALONE = 0.6, 0.5, 0.8  # of --minutes: with two commands at once, one, and without judges
@@ -132,7 +131,9 @@ def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: in
         quick: Whether to choose the smallest sizes, for tests.
         size: Height and width of pictures that the user asks for.
     """
-    pixels = size or (64 if picture_side >= _LARGE else 32)
+    from mmgen.data_recipes import usual_size
+
+    pixels = size or usual_size(picture_side)
     if quick:
         return Sizes(pixels, 12, 40, judge_steps=30, second_judge_steps=20, fit_steps=30, draws=2, pictures=1)
     steps = min(1700 + pictures // 10, 3200 if pixels == 32 else 2600)
@@ -141,7 +142,8 @@ def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: in
 
 def describe_plan(survey: "Survey", sizes: Sizes, usual: int) -> str:
     """Describe the pictures and the plan in sentences; ``usual`` is the number of steps without a clock."""
-    words = [f"attributes {', '.join(survey.attributes)}"] * bool(survey.attributes)
+    words = [f"kinds {', '.join(survey.images)}"] * (len(survey.images) > 1)
+    words += [f"attributes {', '.join(survey.attributes)}"] * bool(survey.attributes)
     words += ["captions"] * bool(survey.captions)
     length = f"{sizes.model_steps:,} steps"
     if sizes.clock:
@@ -192,7 +194,7 @@ def larger_command(images: Path, survey: "Survey", sizes: Sizes, settings: Mappi
 
 
 def _loses_detail(survey: "Survey", sizes: Sizes) -> bool:
-    return sizes.side < max(_SIDES) and survey.side >= _LARGE
+    return sizes.side < choose_sizes(0, survey.side).side
 
 
 def frequent_descriptions(survey: "Survey") -> list[str]:

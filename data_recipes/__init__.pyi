@@ -10,6 +10,7 @@ from ._base import (
     no_workers_error as no_workers_error,
 )
 from ._own._recipe import Survey as Survey
+from ._own._source import usual_size as usual_size
 from ._streams import (
     random_bits as random_bits,
     random_choices as random_choices,

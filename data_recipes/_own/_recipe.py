@@ -33,7 +33,7 @@ from mmgen.data_recipes._own._parts import (
     group_by_labels,
     parts_of_column,
 )
-from mmgen.data_recipes._own._source import Inspection, Source, inspect_pictures
+from mmgen.data_recipes._own._source import Inspection, Source, inspect_pictures, usual_size
 from mmgen.data_recipes._streams import PARTS, Parts
 
 if TYPE_CHECKING:
@@ -136,8 +136,9 @@ class OwnRecipe(Recipe):
     image_column: tuple[str, ...] = ()
     """Columns of pictures, each an image modality; by default all recognised ones."""
 
-    size: Annotated[int, Field(ge=8, le=1024)] = 64
-    """Height and width in pixels that pictures are made."""
+    size: Annotated[int, Field(ge=8, le=1024)] | None = None
+    """Height and width in pixels that pictures are made; by default 64, or 32 where the shorter side (the median) has
+    fewer than 48."""
 
     fit: Fit = "crop"
     """Treatment of pictures that are not square: crop the middle, add borders, or stretch."""
@@ -186,11 +187,6 @@ class OwnRecipe(Recipe):
         """Return settings to record that identify the source, without paths."""
         return {}
 
-    @property
-    def fitting(self) -> Fitting:
-        """Settings for cropping and resizing pictures to one size."""
-        return Fitting(self.size, self.size, self.fit, self.grey, self.background)
-
     def survey(self, seed: int, workers: Workers) -> Work[Survey]:
         source = self._open_checked_source(seed)
         return Work(f"looking at {source.where}", len(source), "picture", lambda: self._look_at(source, seed, workers))
@@ -238,7 +234,9 @@ class OwnRecipe(Recipe):
     def _look_at(self, source: Source, seed: int, workers: Workers) -> Generator[Progress, None, Survey]:
         """Return the survey of the readable pictures; refuse unreadable ones unless ``drop_unreadable`` is set."""
         try:
-            pictures = yield from inspect_pictures(source, self.fitting, workers)
+            size = self.size or usual_size(source.median_side())
+            fitting = Fitting(size, size, self.fit, self.grey, self.background)
+            pictures = yield from inspect_pictures(source, fitting, workers)
         finally:
             source.close()
         unreadable = [f"{source.names[row]} ({why})" for row, why in pictures.unreadable.items()]
@@ -258,7 +256,8 @@ class OwnRecipe(Recipe):
         found = self._describe(source, rows.tolist(), seed)
         digests = [pictures.digests[row, 0].tobytes() for row in rows.tolist()]
         scheme, parts, split_notes = self._make_split(found, digests, seed)
-        notes = [*pictures.notes(self.fitting), *found.notes, *split_notes]
+        kinds = [f"kinds of pictures: {', '.join(source.pictures)}"] if len(source.pictures) > 1 else []
+        notes = [*pictures.notes(fitting), *kinds, *found.notes, *split_notes]
         if unreadable:
             notes.append(f"left out: {len(unreadable):,} pictures that cannot be read, {list_examples(unreadable)}")
         return Survey(
@@ -349,11 +348,14 @@ class OwnRecipe(Recipe):
 
         labels, captions, codes = survey.labels, survey.captions, survey.codes
         settings = {"recipe": self.name, **self.model_dump(mode="json"), **self.source_settings()}
-        settings["sources_sha256"] = survey.sha256
+        shape = survey.pictures.pixels.shape[2:]
+        settings |= {"size": shape[-1], "sources_sha256": survey.sha256}
+        if see_through := survey.pictures.traits["see-through"]:
+            settings["see_through"] = see_through
         facts = {"unreadable": len(survey.unreadable), "unreadable_images": survey.unreadable[:_RECORDED]}
         with DatasetWriter(path, survey.number, settings, seed, command, facts=facts) as writer:
             for image in survey.images:
-                writer.add_image(image, self.fitting.shape, "bytes")
+                writer.add_image(image, shape, "bytes")
             if labels.values:
                 writer.add_attributes("attributes", labels.values)
             if captions is not None:

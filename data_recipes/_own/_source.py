@@ -7,6 +7,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from mmgen.artifacts.elements import NAME
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.foreign import CannotReadError
-from mmgen.core.pictures import MOST_BYTES as MOST_PICTURE_BYTES, FittedPicture, Fitting, fit_picture
+from mmgen.core.pictures import MOST_BYTES as MOST_PICTURE_BYTES, FittedPicture, Fitting, fit_picture, picture_side
 from mmgen.core.progress import Progress
 from mmgen.data_recipes._base import Workers, map_in_order
 from mmgen.data_recipes._own._files import Files
@@ -29,6 +30,7 @@ _AT_ONCE_BYTES = 2**25
 _CHUNK = 128  # examples that a worker gets at a time
 _CHUNK_PIXELS = 2**25  # numbers of their pictures at most
 
+_LARGE = 48  # pixels from which pictures justify the larger size
 _LEAST_SHARE, _LEAST_LEVELS = 0.1, 64  # of pictures and of a picture's area; between darkest and brightest
 _TRAITS = {
     "turned": "turned upright as their Exif says",
@@ -69,6 +71,14 @@ class Source(ABC):
     notes: list[str] = field(default_factory=list)
     classes: list[str] = field(default_factory=list)
     or_else: str = ""
+
+    def median_side(self) -> int:
+        """Return the median of the shorter sides of all pictures that can be read, in pixels; 0 without any."""
+        sides = []
+        for place in (place for places in self.pictures.values() for place in places):
+            with suppress(CannotReadError):
+                sides.append(picture_side(self.read_picture(place)))
+        return int(np.median(sides)) if sides else 0
 
     @abstractmethod
     def read_picture(self, place: Any) -> bytes:
@@ -128,6 +138,11 @@ class FileSource(Source):
 
     def read_picture(self, place: str) -> bytes:
         return self._files.read(place, MOST_PICTURE_BYTES)
+
+
+def usual_size(side: int) -> int:
+    """Return the height and width to make pictures of, by the median of their shorter sides."""
+    return 64 if side >= _LARGE else 32
 
 
 def modality_names(columns: Sequence[str], suffix: str = "") -> dict[str, str]:

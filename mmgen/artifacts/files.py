@@ -4,6 +4,7 @@ import errno
 import itertools
 import os
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -242,6 +243,41 @@ def atomic_path(final: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+@contextmanager
+def atomic_folder(final: Path, replaces: bool = False) -> Iterator[Path]:
+    """Yield a temporary folder; it gets the name ``final`` when the block ends without an error, else it is removed.
+
+    A folder with files is replaced only if it ``replaces`` one, which :func:`note_output` has looked at.
+
+    Raises:
+        ArtifactError: The file system refuses; or another program has made a folder of this name meanwhile, and this
+            one has another.
+    """
+    part, earlier = temporary_path(final), temporary_path(final)
+    try:
+        part.mkdir(parents=True)
+        yield part
+        if replaces and not was_written_meanwhile(final) and final.is_dir():
+            os.rename(final, earlier)
+        for name in itertools.chain([final], numbered(final)):
+            try:
+                os.rename(part, name)  # which replaces no folder with files
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                continue
+            if name != final:
+                raise written_meanwhile_error(final, name)
+            break
+    except OSError as error:
+        raise make_write_error(final, error) from None
+    finally:
+        with suppress(OSError):
+            os.rename(earlier, final)  # where the new folder did not get the name
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(earlier, ignore_errors=True)
 
 
 def write_text_atomic(final: Path, text: str) -> None:

@@ -2,21 +2,26 @@
 
 import os
 import re
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from mmgen.artifacts.files import check_writable, note_output
 from mmgen.artifacts.lineage import check_output
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import read_beginning
 
 MAKER = "mmgen"
 """The name in files of pictures: Software of PNG, Creator of PDF and SVG."""
+_SOFTWARE = 0x0131  # Exif's tag
+EXIF = struct.pack("<2sHIHHHIII6s", b"II", 42, 8, 1, _SOFTWARE, 2, 6, 26, 0, MAKER.encode() + b"\0")
+"""The same in pictures whose format takes Exif data alone."""
 _MARKS = {
     "report": (b'<meta name="generator" content="mmgen report">',),
     "explore": (b'<meta name="generator" content="mmgen explore">',),
-    "picture": (b"Software\0mmgen", b"/Creator (mmgen)", b"<dc:title>mmgen</dc:title>"),
+    "picture": (b"Software\0mmgen", b"/Creator (mmgen)", b"<dc:title>mmgen</dc:title>", EXIF),
 }
 _MODEL = re.compile(rb'<meta name="mmgen-model" content="([0-9a-f]{64})">')
 _NEAR = 2**14
@@ -54,6 +59,27 @@ def is_replaceable(path: Path, kind: Literal["report", "explore", "picture"]) ->
         return True
     ends = _read_ends(path)
     return any(mark in ends for mark in _MARKS[kind])
+
+
+def check_folder(path: Path, overwrite: bool) -> None:
+    """Raise an error, before work starts, if a folder of pictures may not be written to ``path``.
+
+    Raises:
+        UsageError: Something is there that would be lost.
+        ArtifactError: The file system refuses.
+    """
+    if os.path.lexists(path) and not (path.is_dir() and not path.is_symlink()):
+        raise UsageError(f"--output got {path}, which is there and is no folder; choose another name")
+    there = [*path.iterdir()] if path.is_dir() else []
+    if there and not overwrite:
+        raise UsageError(
+            f"{path} is there already, and is not empty; choose another folder, or --overwrite to replace the pictures "
+            "that mmgen has written there"
+        )
+    if other := next((each for each in there if not (each.is_file() and is_replaceable(each, "picture"))), None):
+        raise UsageError(f"{path} holds {other.name}, which mmgen did not draw and which would be lost; choose another")
+    check_writable(path)
+    note_output(path)
 
 
 def find_page_link(

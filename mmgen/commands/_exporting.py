@@ -5,7 +5,6 @@ commands that made it and checksums. Nothing in it is code but the script beside
 dataset.
 """
 
-import errno
 import hashlib
 import json
 import os
@@ -15,7 +14,6 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,15 +28,13 @@ from mmgen.artifacts import (
 )
 from mmgen.artifacts.files import (
     SUMS,
+    atomic_folder,
     check_writable,
     list_exported_files,
     list_visible_files,
     make_write_error,
     note_output,
-    numbered,
-    temporary_path,
     was_written_meanwhile,
-    written_meanwhile_error,
 )
 from mmgen.artifacts.header import names_code, quoted_command
 from mmgen.artifacts.lineage import Node, read_lineage
@@ -115,7 +111,8 @@ def write_export(folder: Path, names: Sequence[str], out: Path) -> None:
         if out.suffix.lower() == ".zip":
             _write_archive(folder, names, out)
         elif was_written_meanwhile(out) or was_written_meanwhile(out / SUMS) or not out.is_dir():
-            _make_folder(folder, names, out)
+            with atomic_folder(out) as part:
+                _copy_files(folder, names, part)
         else:
             earlier = [name for name in list_exported_files(out) if name in _KNOWN and name not in names]
             _copy_files(folder, names, out)
@@ -123,23 +120,6 @@ def write_export(folder: Path, names: Sequence[str], out: Path) -> None:
                 (out / name).unlink(missing_ok=True)
     except OSError as error:
         raise make_write_error(out, error) from None
-
-
-def _make_folder(folder: Path, names: Sequence[str], out: Path) -> None:
-    """Copy files to a new folder, which has its name last: ``out``, or one like it if that was taken meanwhile."""
-    part = temporary_path(out)
-    _copy_files(folder, names, part)
-    for name in chain([out], numbered(out)):
-        try:
-            os.rename(part, name)  # which replaces no folder with files
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                shutil.rmtree(part, ignore_errors=True)
-                raise
-            continue
-        if name != out:
-            raise written_meanwhile_error(out, name)
-        return
 
 
 def _copy_files(folder: Path, names: Sequence[str], out: Path) -> None:

@@ -11,6 +11,9 @@ from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import Count, File, FilePath, InputFile, Option, Range, optional_path, path_of
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from mmgen.core.pictures import Background
     from mmgen.figures.drawing.page import Grid
     from mmgen.generation import TrainedModel
     from mmgen.generation.draws import Draws
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sample"]
 
+_PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 _EXAMPLES = 8
 """Test examples to start from unless rows are named."""
 
@@ -26,8 +30,9 @@ _EXAMPLES = 8
 class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     """Draw images for a description or from other kinds of pictures, or predict what images show.
 
-    Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
-    Images are framed where the judge reads them differently.
+    Writes a grid of images (.png, .jpg, .webp), every image with its z and what the judge saw (.h5), or one PNG file an
+    image (a folder, NAME/), by the ending of --output. In a grid images are framed where the judge reads them
+    differently.
     """
 
     first_in_lists: ClassVar[str | None] = "model"
@@ -44,6 +49,12 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     output: Annotated[FilePath | None, Option("-o", metavar="PATH")] = None
     """Where to write; the command writes NAME-samples.png beside the model by default."""
     _: KW_ONLY
+    scale: Annotated[Count, Range(1, 32)] = 1
+    """By how much to enlarge the pictures of a folder, smoothly (Lanczos)."""
+    clear_ground: bool = False
+    """Make the ground see-through in the pictures of a folder, where those of the dataset were see-through."""
+    no_copies: bool = False
+    """Leave out near copies of training pictures, by the rule of the metric copies, and draw others in their place."""
     posterior: Annotated[
         str | None, Option("-p", metavar="NAME", words=("prior", "own", "aggregate", "true", "scan"))
     ] = None
@@ -81,12 +92,35 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         if self.predicts:
             return self._predict()
         output, start = optional_path(self.output), self._start
+        if self.clear_ground:
+            _ = self._ground  # refuses before the work
         if output is not None:
             self._check_output(output, *([start.file] if start and start.file else []))
         command = command or self.command_line(given=self._descriptions)
         if self.like is not None:
             return self._change(output)
         return self._translate(start, output, command) if start else self._draw(output, command)
+
+    @property
+    def _writes_folder(self) -> bool:
+        """True if the output is a folder of single pictures."""
+        return self.output is not None and (not path_of(self.output).suffix or path_of(self.output).is_dir())
+
+    @cached_property
+    def _ground(self) -> "Background | None":
+        """The colour of the ground to clear; None to keep it."""
+        from mmgen.core.pictures import Fitting
+        from mmgen.generation.translations import recipe_settings
+
+        if not self.clear_ground:
+            return None
+        settings = recipe_settings(self._model)
+        if "see_through" not in settings or self._model.image is None:
+            raise UsageError(
+                f"--clear-ground got {self._model.path}, whose dataset is not here or is not said to be of see-through "
+                "pictures, which make-data folder notes; leave it out, or make the data anew"
+            )
+        return Fitting.for_shape(self._model.image.event_shape, settings).background
 
     @property
     def predicts(self) -> bool:
@@ -137,6 +171,12 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         from mmgen.posteriors import Guidance
 
         typed = "--mean" if self.mean else "--sampled"
+        single = {"--scale": self.scale > 1, "--clear-ground": self.clear_ground}
+        if (ignored := [name for name, value in single.items() if value]) and not self._writes_folder:
+            raise UsageError(
+                f"{' and '.join(ignored)} got the output {self.output}, expected a folder of single pictures; name "
+                "one, such as -o pictures/"
+            )
         if self.mean is not None and Path(str(self.output)).suffix.lower() == ".h5":
             raise UsageError(
                 f"{typed} got the output {self.output}, expected a picture (.png), since a file of samples holds means "
@@ -147,14 +187,14 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
                 "--posterior": self.posterior, "--guidance": Guidance.parse(self.guidance),
                 typed: self.mean is not None,
                 "--no-complete": not self.complete, "--from": self.source, "--to": self.targets,
-                "--dataset-row": self.rows,
+                "--dataset-row": self.rows, "--no-copies": self.no_copies,
             }  # fmt: skip
             if ignored := [name for name, value in unused.items() if value]:
                 raise UsageError(
                     f"--like changes pictures without a model's z, got {' and '.join(ignored)} too, which it does not "
                     "use; leave one or the other out"
                 )
-            if self.output is not None and path_of(self.output).suffix.lower() != ".png":
+            if self.output is not None and path_of(self.output).suffix.lower() == ".h5":
                 raise UsageError(
                     f"--output got {self.output}, expected a picture (.png) with --like; change its ending"
                 )
@@ -165,6 +205,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             "--judge": self.judge,
             "--guidance": Guidance.parse(self.guidance),
             "--no-complete": not self.complete,
+            "--no-copies": self.no_copies,
         }
         if ignored := [name for name, value in described.items() if value]:
             raise UsageError(
@@ -181,20 +222,25 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     def _check_output(self, output: Path, *inputs: Path) -> None:
         from mmgen.artifacts import check_output
-        from mmgen.artifacts.pages import check_page
+        from mmgen.artifacts.pages import check_folder, check_page
         from mmgen.generation.decode import resolve_targets
 
-        ending = output.suffix.lower()
+        ending = "" if self._writes_folder else output.suffix.lower()
         described = self._model.observed[resolve_targets(self._model, list(self.targets))[0]]
-        if ending not in (".png", ".h5", *described.files):
+        if ending not in ("", *_PICTURES, ".h5", *described.files):
             own = "".join(f", {each} ({described.name})" for each in described.files)
-            raise UsageError(f"--output got {output}, expected a name ending in .png (a grid) or .h5 (samples){own}")
-        if ending == ".png" and described.picture_shape is None:
+            raise UsageError(
+                f"--output got {output}, expected a name ending in .png, .jpg or .webp (a grid), .h5 (samples){own}, "
+                "or a folder of single pictures (NAME/)"
+            )
+        if ending in ("", *_PICTURES) and described.picture_shape is None:
             raise UsageError(
                 f"--output got {output}, expected a file of samples (.h5), since a {described.kind} has no picture; "
                 "choose a name ending in .h5"
             )
-        if ending != ".h5":
+        if not ending:
+            check_folder(output, self.overwrite)
+        elif ending != ".h5":
             check_page(output, "picture", self.overwrite, *inputs)
         elif self.overwrite:
             raise UsageError(
@@ -207,7 +253,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     def _draw(self, output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures that fit descriptions."""
         from mmgen.artifacts import check_unchanged
-        from mmgen.figures.drawing.samples import sample_grid
+        from mmgen.figures.drawing.samples import label_descriptions, sample_grid
         from mmgen.generation.classifiers import classifier_reads_samples
         from mmgen.generation.draws import convert_draws_to_pictures, sample_and_classify
         from mmgen.generation.samples import save_samples
@@ -216,25 +262,27 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         drawn, file, judging = sample_and_classify(
             loaded, self._descriptions, self.n or 16, self.watch, posterior=self.posterior, seed=self.seed,
             classifier_path=optional_path(self.judge), neighbour=output, targets=self.targets,
+            is_copy=self._are_copies if self.no_copies else None,
         )  # fmt: skip
         if output is not None and output.suffix.lower() == ".h5":
             if file is not None and judging is not None:
                 check_unchanged(file, judging.content_id)
             save_samples(output, drawn, loaded, classifier_path=file, command=command)
             return drawn
-        if self._write_values(output, drawn):
+        pictures = convert_draws_to_pictures(loaded, drawn) if self._is_picture(output) else drawn
+        if self._write_values(output, pictures, label_descriptions(drawn, loaded.attributes, loaded.text)):
             return drawn
         grid = sample_grid(
-            convert_draws_to_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=self.mean is False,
+            pictures, loaded.attributes, text=loaded.text, sampled=self.mean is False,
             accuracy=judging.accuracy if judging else None, judged_samples=classifier_reads_samples(loaded),
         )  # fmt: skip
         if output is not None:
             grid.save(output)
         return grid
 
-    def _change(self, output: Path | None) -> "Grid":
+    def _change(self, output: Path | None) -> "Grid | Draws":
         """Change words of training pictures or of the user's."""
-        from mmgen.figures.drawing.samples import sample_grid
+        from mmgen.figures.drawing.samples import label_descriptions, sample_grid
         from mmgen.generation.by_analogy import draw_by_analogy
 
         assert self.like is not None
@@ -244,6 +292,8 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             classifier_path=optional_path(self.judge), neighbour=output,
         )  # fmt: skip
         accuracy = judging.accuracy if judging else None
+        if self._write_values(output, drawn, label_descriptions(drawn, loaded.attributes, loaded.text)):
+            return drawn
         grid = sample_grid(drawn, loaded.attributes, text=loaded.text, accuracy=accuracy)
         if output is not None:
             grid.save(output)
@@ -272,24 +322,44 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             beginning = {"from": list(start.sources), "pictures": list(start_pictures.names)}
             save_samples(output, drawn, loaded, command=command, start=beginning)
             return drawn
-        if self._write_values(output, drawn):
+        pictures = convert_draws_to_pictures(loaded, drawn) if self._is_picture(output) else drawn
+        if self._write_values(output, pictures, start_pictures.names):
             return drawn
-        pictures = (
-            convert_examples_to_pictures(loaded, start_pictures),
-            start.sources,
-            convert_draws_to_pictures(loaded, drawn),
-        )
-        grid = translation_grid(*pictures, description=description, sampled=self.mean is False)
+        examples = convert_examples_to_pictures(loaded, start_pictures)
+        grid = translation_grid(examples, start.sources, pictures, description=description, sampled=self.mean is False)
         if output is not None:
             grid.save(output)
         return grid
 
-    def _write_values(self, output: Path | None, drawn: "Draws") -> bool:
-        """Write drawn values in a format of their own, such as a sound; return False if the output is a picture."""
+    def _is_picture(self, output: Path | None) -> bool:
+        return output is None or self._writes_folder or output.suffix.lower() in _PICTURES
+
+    def _are_copies(self, drawn: "Draws") -> "np.ndarray":
+        """Return which images are near copies of training pictures, bool [Q, n]."""
+        from mmgen.artifacts import Dataset
+        from mmgen.evaluation import Evaluation, EvaluationSettings
+        from mmgen.evaluation.training_pictures import explain_missing_held_out_pictures
+        from mmgen.generation.classifiers import classifier_reads_samples
+
+        images = drawn.sampled if classifier_reads_samples(self._model) else drawn.means
+        with Dataset.open(self._model.dataset_path()) as data:
+            evaluation = Evaluation(self._model, data, None, [drawn.posterior], EvaluationSettings(seed=self.seed))
+            if reason := explain_missing_held_out_pictures(evaluation):
+                raise UsageError(f"--no-copies {reason}")
+            copies = evaluation.training_pictures.are_copies(images.reshape(-1, *images.shape[2:]))
+        return copies.reshape(images.shape[:2])
+
+    def _write_values(self, output: Path | None, drawn: "Draws", labels: "Sequence[str]") -> bool:
+        """Write single pictures, or values in a format such as a sound; return False if the output is a grid."""
+        from mmgen.figures.drawing.single import write_pictures
         from mmgen.generation.samples import write_values
 
-        if output is None or output.suffix.lower() == ".png":
+        if output is not None and self._writes_folder:
+            write_pictures(output, labels, drawn.pictures(self.mean is False), self.scale, self._ground)
+            return True
+        if self._is_picture(output):
             return False
+        assert output is not None
         write_values(output, self._model, drawn, sampled=self.mean is False)
         return True
 

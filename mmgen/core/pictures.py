@@ -167,6 +167,16 @@ def decode_picture(
         return image.convert(mode)
 
 
+def picture_side(data: bytes) -> int:
+    """Return the shorter side of a picture, in pixels, from the head of its file.
+
+    Raises:
+        CannotReadError: It is none of :data:`FORMATS`.
+    """
+    with _open_image(data, FORMATS) as image:
+        return min(image.size)
+
+
 def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
     """Decode the bytes of any picture file, and crop and resize the picture to the size of a dataset.
 

@@ -208,6 +208,11 @@ class TrainingPictures:
         self._held_out[space] = nearest[len(points) :]
         return nearest[: len(points)], self._held_out[space]
 
+    def are_copies(self, images: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Return which of n images [n, C, H, W] are near copies, by the rule of the metric ``copies`` on pixels."""
+        drawn, held_out = self.find_nearest(pool_pixels(torch.from_numpy(images)).numpy(), "pixels")
+        return drawn.relative <= _find_threshold(np.sort(held_out.relative))
+
     def _training_blocks(self, space: Space) -> Iterator[Block]:
         return training_blocks(self._evaluation.dataset, self.rows, partial(self._read, space))
 

@@ -1,9 +1,10 @@
 """Images and texts drawn for descriptions, with the attributes that a classifier predicts of the images."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
     from mmgen.classifier import Classifier
     from mmgen.generation.trained_model import TrainedModel
+
+_FACTORS = (1, 4, 16)
+"""How many times the wanted images are drawn, one after the other, until enough are no copies."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,19 @@ class Draws:
         whole = np.array([one is not None and bool(one.restricted_attributes.any()) for one in expressions])
         right = int(((codes == self.predicted) & counted).sum()) + int((~self.mismatches[whole]).sum())
         return right, int(counted.sum()) + int(whole.sum()) * self.predicted.shape[1]
+
+    def choose(self, places: np.ndarray) -> "Draws":
+        """Return the images at ``places``, int64 [Q, m], of each description."""
+
+        def choose(values: np.ndarray | None) -> Any:
+            return None if values is None else values[np.arange(len(places))[:, None], places]
+
+        return replace(
+            self,
+            descriptions=replace(self.descriptions, completed=choose(self.completed)),
+            images={name: (choose(means), choose(sampled)) for name, (means, sampled) in self.images.items()},
+            **{name: choose(getattr(self, name)) for name in ("z", "predicted", "words")},
+        )
 
     def describe_mismatch(self, row: int, place: int, vocabulary: Vocabulary) -> str:
         """Format the predictions that contradict description ``row`` in image ``place``: "judge: 5, small", or ""."""
@@ -218,6 +235,34 @@ def draw(
     )  # fmt: skip
 
 
+def draw_on(
+    draw_number: Callable[[int], Draws], number: int, is_left_out: Callable[[Draws], np.ndarray]
+) -> tuple[Draws, int]:
+    """Draw on until ``number`` images of each description are not left out.
+
+    Args:
+        draw_number: Function that draws so many images of each description.
+        number: Images for each description, n.
+        is_left_out: Function that returns which images are left out, bool [Q, n].
+
+    Returns:
+        The draws, and how many images were left out before the last of these.
+
+    Raises:
+        UsageError: Nearly all images of a description are left out.
+    """
+    for factor in _FACTORS:
+        drawn = draw_number(factor * number)
+        kept = [np.flatnonzero(~row)[:number] for row in is_left_out(drawn)]
+        if all(len(places) == number for places in kept):
+            return drawn.choose(np.stack(kept)), sum(int(places[-1]) + 1 - number for places in kept)
+    row, fewest = min(enumerate(map(len, kept)), key=lambda each: each[1])
+    raise UsageError(
+        f"--no-copies got only {fewest} of {factor * number} pictures of description {row + 1} that are no near "
+        f"copies, expected {number}; ask for words that no training picture has or for fewer pictures, or leave it out"
+    )
+
+
 def last_file(loaded: "TrainedModel") -> "Path":
     """Return the file that names all others: that of the sharpener, of the fitted posterior or of the model."""
     return loaded.path if loaded.sharpener is None else loaded.sharpener.path
@@ -271,6 +316,7 @@ def sample_and_classify(
     neighbour: Path | None = None,
     seed: int = 0,
     targets: Sequence[str] = (),
+    is_copy: Callable[[Draws], np.ndarray] | None = None,
 ) -> "tuple[Draws, Path | None, Classifier | None]":
     """Draw pictures for descriptions, and predict their attributes if there is a classifier.
 
@@ -284,6 +330,7 @@ def sample_and_classify(
         neighbour: A further file whose folder is searched.
         seed: Seed of the draws.
         targets: Image modalities; by default the main one.
+        is_copy: Function that returns which images are near copies, bool [Q, n], to be left out.
 
     Returns:
         The draws, the classifier's file and the classifier, None for both without one.
@@ -294,7 +341,12 @@ def sample_and_classify(
     descriptions = parse_descriptions(loaded, texts)
     source = select_posterior(loaded, descriptions, posterior)
     file, classifier, notice = load_judge(loaded, classifier_path, neighbour)
-    drawn = draw(loaded, descriptions, number, posterior=source, seed=seed, classifier=classifier, targets=targets)
+    more = partial(draw, loaded, descriptions, posterior=source, seed=seed, classifier=classifier, targets=targets)
+    if is_copy is None:
+        drawn = more(number)
+    else:
+        drawn, copies = draw_on(more, number, is_copy)
+        watch.say(f"left out {copies} near copies of training pictures, of {copies + drawn.z[..., 0].size} drawn")
     verdict = format_share_correct(drawn)
     for remark in (notice, drawn.notice, *list_unrestricted_warnings(drawn)):
         if remark:

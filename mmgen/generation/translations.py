@@ -164,14 +164,14 @@ def read_start_pictures(
             raise UsageError(f"{start.file} has lines 0 to {len(values) - 1}, got {max(chosen)}; choose one of them")
         names = [f"{start.file.name} line {row}" for row in chosen]
         return PairedExamples(np.array(chosen), {name: values[chosen]}, names, notice)
-    images, names, notice = read_file_images(start.file, shape, rows, name, _recipe_settings(loaded))
+    images, names, notice = read_file_images(start.file, shape, rows, name, recipe_settings(loaded))
     if described.classifier_reads_samples and ((images > 0) & (images < 1)).any():
         rounding = f"{start.file.name}: grey levels became black or white at a half, as in the model's data"
         images, notice = (images > 0.5).astype(np.float32), f"{notice}; {rounding}" if notice else rounding
     return PairedExamples(np.arange(len(images)), {name: images}, names, notice)
 
 
-def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
+def recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
     """Return the recipe settings of the model's dataset; {} if the file is missing."""
     try:
         return read_header(loaded.dataset_path()).settings

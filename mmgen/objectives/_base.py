@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Protocol, Self, dataclass_transform
 
 import pydantic.dataclasses
-from pydantic import AfterValidator, ConfigDict
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from mmgen.core.batch import Batch
@@ -123,20 +123,49 @@ class Objective(ABC):
         return None
 
 
-class WeightedObjective(Objective):
-    """Base of objectives that have the settings image_weight, attributes_weight and text_weight."""
+_Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class WeightedObjective(Objective, settings=True):
+    """Base of objectives that weigh the likelihood of each modality."""
+
+    image_weight: _Weight = 1.0
+    """lambda of the likelihood of the main picture, whatever it is called: short for its entry in weights."""
+    attributes_weight: _Weight = 1.0
+    """lambda of the attribute likelihood, short in the same way."""
+    text_weight: _Weight = 1.0
+    """lambda of the text likelihood, short in the same way."""
+    weights: Mapping[str, _Weight] = field(default_factory=dict)
+    """lambda of the likelihood of each modality, by its name: {wear = 2}; 1 for others."""
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> Self:
+        generated = getattr(self, "modalities", None) or self.weights
+        for name, weight in self.weights.items():
+            if name not in generated:
+                raise ValueError(
+                    f"weights got {name}, expected some of the modalities {', '.join(generated)}; name one of them, or "
+                    "add it to modalities"
+                )
+            if self.short_weights.get(name, 1.0) not in (1.0, weight):
+                raise ValueError(f"weights got {name} = {weight:g}, and {name}_weight another one; leave one out")
+        return self
 
     @property
-    def weights(self) -> dict[str, float]:
-        """Weight lambda by role; modalities of other roles weigh 1."""
+    def short_weights(self) -> dict[str, float]:
+        """The weights that have a setting of their own, by role."""
         return {kind: float(getattr(self, f"{kind}_weight")) for kind in ("image", "attributes", "text")}
+
+    def weight(self, name: str, kind: str | None = None) -> float:
+        """Return the weight lambda of a modality, by its name, or by its role ``kind`` where that differs."""
+        return float(self.weights.get(name, self.short_weights.get(kind or name, 1.0)))
 
     def weights_of(self, model: Model, names: Collection[str]) -> dict[str, float]:
         """Return the weight lambda of each modality of a model."""
-        return {name: self.weights.get(role(model, name), 1.0) for name in names}
+        return {name: self.weight(name, role(model, name)) for name in names}
 
     def ineffective_weights(self, kinds: Collection[str]) -> list[str]:
-        return [f"{kind}_weight" for kind in self.weights if kind not in kinds]
+        return [f"{kind}_weight" for kind in self.short_weights if kind not in kinds]
 
 
 def check_modality_names(names: tuple[str, ...]) -> tuple[str, ...]:

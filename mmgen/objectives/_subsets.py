@@ -19,12 +19,6 @@ class SubsetObjective(WeightedObjective, settings=True):
 
     modalities: Modalities = ("image", "attributes")
     """The modalities, by their names in the dataset; at least two."""
-    image_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """lambda of the likelihood of the main picture, whatever it is called; further pictures have 1."""
-    attributes_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """lambda of the attribute likelihood."""
-    text_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """lambda of the text likelihood."""
     beta: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """Weight of the divergences."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
@@ -42,7 +36,7 @@ class SubsetObjective(WeightedObjective, settings=True):
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """Return lambda / beta of the bound through the posterior of all modalities."""
-        return relative_weight(self.weights.get(kind or name, 1.0), self.beta)
+        return relative_weight(self.weight(name, kind), self.beta)
 
     def log_likelihoods(self, model: GaussianModel, z: Tensor, batch: Batch) -> dict[str, Tensor]:
         """Return log p(x_m | z) [..., B] in nats of all modalities m for z [..., B, D], unweighted; 0 where unknown."""
@@ -57,7 +51,7 @@ class SubsetObjective(WeightedObjective, settings=True):
     @property
     def is_unweighted(self) -> bool:
         """Whether every likelihood and the divergences count once."""
-        return all(weight == 1 for weight in self.weights.values()) and self.beta == 1
+        return self.beta == 1 and all(each == 1 for each in (*self.weights.values(), *self.short_weights.values()))
 
 
 def subset_posteriors(

@@ -28,12 +28,6 @@ class Elbo(WeightedObjective, settings=True):
     """What is generated: image, attributes, text or further images by name; ("image",) is the plain VAE."""
     given: tuple[str, ...] = ("image",)
     """What the posterior sees; ("image",) with both modalities generated is CK Eq. 2."""
-    image_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the likelihood of the main picture, whatever it is called; further pictures have 1."""
-    attributes_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the attribute likelihood."""
-    text_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the text likelihood."""
     beta: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the divergence; above 1 is beta-VAE."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
@@ -53,7 +47,7 @@ class Elbo(WeightedObjective, settings=True):
         Maximised over all densities, q(z|g) is p(z) times the product of p(x_m|z)^(lambda_m / beta); of the description
         alone that leaves p(y|z)^(lambda_y / beta) p(z).
         """
-        return relative_weight(self.weights.get(kind or name, 1.0), self.beta)
+        return relative_weight(self.weight(name, kind), self.beta)
 
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
         trace = model.trace(batch, self.given, None if self.samples == 1 else self.samples, self.modalities)

@@ -38,12 +38,6 @@ class Iwae(WeightedObjective, settings=True):
     """What is generated: image, attributes, text or further images by name; ("image",) is the paper's model."""
     given: tuple[str, ...] = ("image",)
     """What the posterior sees."""
-    image_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the likelihood of the main picture, whatever it is called; further pictures have 1."""
-    attributes_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the attribute likelihood."""
-    text_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the text likelihood."""
 
     @property
     def demands(self) -> Demands:
@@ -55,7 +49,7 @@ class Iwae(WeightedObjective, settings=True):
         """Return lambda_m: for every k the bound is greatest where q(z|g) is p(z) times the product of
         p(x_m|z)^lambda_m.
         """
-        return self.weights.get(kind or name, 1.0)
+        return self.weight(name, kind)
 
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
         trace = model.trace(batch, self.given, self.samples, self.modalities)

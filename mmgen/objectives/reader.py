@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Self
-
-from pydantic import Field
+from typing import Self
 
 from mmgen.core.batch import Batch
 from mmgen.modalities import Description
@@ -26,12 +24,6 @@ class Reader(WeightedObjective, settings=True):
     """What is read off z: attributes, text or others by name; left out, all words of the data."""
     given: tuple[str, ...] = ("image",)
     """What z is inferred from."""
-    image_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the likelihood of the picture, where it is among the modalities."""
-    attributes_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the attribute likelihood."""
-    text_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the text likelihood."""
 
     @property
     def demands(self) -> Demands:

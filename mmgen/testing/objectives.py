@@ -103,9 +103,9 @@ def _check_values(name: str, objective: Objective, model: Model, batch: Batch) -
         alone = value(objective, Batch(batch.values, present, batch.shared))
         assert alone.isfinite().all(), "value is not finite where nothing of an example is known"
     if isinstance(objective, WeightedObjective):
-        for kind in {role(model, each) for each in objective.demands.generates} & objective.weights.keys():
-            heavier = replace(objective, **{f"{kind}_weight": objective.weights[kind] + 1})
-            assert not torch.allclose(value(heavier, batch), whole), f"{kind}_weight has no effect on the value"
+        for name in objective.demands.generates:
+            heavier = replace(objective, weights={name: objective.weight(name, role(model, name)) + 1})
+            assert not torch.allclose(value(heavier, batch), whole), f"weights of {name} have no effect on the value"
 
 
 def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batch) -> None:

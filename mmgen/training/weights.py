@@ -73,7 +73,7 @@ _NOT_INHERITED = ("name", "samples", "kl_warmup_steps", "capacity_steps", "examp
 """Settings of an objective about estimation and annealing, which a new run does not inherit."""
 _INHERITED_BY_ALL = (
     "modalities", "given", "description", "graph",
-    "image_weight", "attributes_weight", "text_weight",
+    "image_weight", "attributes_weight", "text_weight", "weights",
 )  # fmt: skip
 """Settings that mean the same in every objective, in contrast to beta, gamma and alpha."""
 _TRAINING_SETTINGS = ("l2_attributes_decoder",)

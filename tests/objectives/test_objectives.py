@@ -2,18 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import Any
 
 import pytest
 import torch
 
 import mmgen.objectives
 from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings
+from mmgen.settings.config import build_member
 from mmgen.testing import objectives
 from mmgen.testing.linear_gaussian import (
     NOISE,
@@ -107,6 +110,38 @@ def test_the_weight_of_the_image_is_that_of_the_main_picture(main: str) -> None:
         weighs = {name: 3.0 if name == (main if main in modalities else "edges") else 1.0 for name in modalities}
         expected = sum(weighs[name] * terms[f"log p({name}|z)"] for name in modalities) - terms["kl"]
         torch.testing.assert_close(bound.value, expected)
+
+
+@pytest.mark.parametrize("name", ["elbo", "iwae", "mvtcae", "mopoe", "mmvae"])
+def test_every_modality_has_a_weight_by_its_name(name: str) -> None:
+    """The value is linear in each weight, by the same draws; a short form says the same; 1 is the default."""
+    member, names = mmgen.objectives.get(name), ("wear", "image")
+    pictures = [ImageDescription(name=each, shape=(1, 16, 16), layout="bits") for each in names]
+    data, small = DataSettings.from_descriptions(*pictures, main="image"), small_batch()
+    batch = Batch(*(dict.fromkeys(names, part["image"]) for part in (small.values, small.present)))
+    values = []
+    for chosen in ({}, {"weights": {"wear": 3.0}}, {"weights": {"image": 3.0}}, {"image_weight": 3.0}):
+        objective = member(modalities=names, **chosen)
+        torch.manual_seed(0)
+        model = build_model(SMALL_MODEL, objective.demands, data).eval()
+        torch.manual_seed(1)
+        values.append(objective(model, batch).value)
+    torch.testing.assert_close(values[2], values[3], rtol=0, atol=0)
+    assert all((each - values[0]).abs().min() > 1e-3 for each in values[1:])
+    assert not torch.allclose(values[1], values[2])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"weights": {"waer": 2.0}}, "weights got waer, expected some of the modalities image, wear"),
+        ({"weights": {"image": 2.0}, "image_weight": 3.0}, "and image_weight another one; leave one out"),
+        ({"weights": {"wear": -1.0}}, "weights.wear. got -1.0"),
+    ],
+)
+def test_a_weight_of_nothing_or_two_of_one_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        build_member(mmgen.objectives, {"name": "elbo", "modalities": ["image", "wear"], **settings}, "objective")
 
 
 @pytest.mark.parametrize("name", ["elbo", "mvae"])

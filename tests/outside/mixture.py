@@ -65,7 +65,7 @@ class Experts(WeightedObjective):
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """lambda: the divergence to p(z) is not weighed."""
-        return self.weights.get(kind or name, 1.0)
+        return self.weight(name, kind)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         names = ("image", "attributes")

@@ -66,6 +66,34 @@ def found(pictures: Path, **settings: Any) -> str:
     return "\n".join(recipe.survey(0, 1).run().notes)
 
 
+@pytest.mark.parametrize(("sides", "size"), [((40, 40, 90), 32), ((20, 48, 60), 64)])
+def test_the_size_follows_from_the_median_of_the_shorter_sides(
+    sides: tuple[int, ...], size: int, tmp_path: Path, make: Make
+) -> None:
+    folder = write_folder(tmp_path / "p")
+    for n in range(30):
+        (folder / f"{n:03d}.png").write_bytes(picture(n, (sides[n % 3], 100)))
+    chosen, typed = make(folder, size=None), make(folder, size=size)
+    assert chosen.images["image"].shape == (3, size, size)
+    assert chosen.header.content_id == typed.header.content_id and chosen.header.settings["size"] == size
+
+
+def test_the_survey_names_the_kinds_of_pictures_of_a_table(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "p")
+    assert "kinds of pictures" not in found(folder)
+    write_csv(folder / "metadata.csv", [{**row, "wear_file_name": row["file_name"]} for row in rows_of(30)])
+    assert "kinds of pictures: image, wear" in found(folder).splitlines()
+
+
+def test_a_file_says_how_many_pictures_were_see_through(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p")
+    assert "see_through" not in make(folder).header.settings
+    clear = Image.new("RGBA", (16, 16), (250, 10, 10, 99))
+    for n in range(3):
+        clear.save(folder / f"{n:03d}.png")
+    assert make(folder).header.settings["see_through"] == 3
+
+
 def test_a_table_becomes_attributes_and_captions(tmp_path: Path, make: Make) -> None:
     data = make(write_folder(tmp_path / "p"))
     rows = rows_of(30)

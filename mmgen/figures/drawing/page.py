@@ -45,6 +45,9 @@ _ASCENT = 0.93
 """Height of a line above its baseline, as a share of the font size."""
 _DARK = 0.5
 """Brightness, as a share of white, below which all pixels of a nearly black picture lie."""
+LOSSY = {".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}
+"""Formats of pictures by the endings of files beside .png."""
+_QUALITY = 92
 _GROUND = 0.12
 """Brightness of black, as a share of white, on a page with nearly black pictures."""
 
@@ -115,14 +118,23 @@ class Grid:
 
     @check_arguments
     def save(self, path: FilePath) -> None:
-        """Write the picture to a PNG file, atomically."""
+        """Write the picture to a file, atomically: JPEG or WebP by the ending .jpg, .jpeg or .webp, else PNG."""
         from mmgen.artifacts import atomic_path
-        from mmgen.artifacts.pages import MAKER
 
-        maker = PngInfo()
-        maker.add_text("Software", MAKER)
         with atomic_path(Path(path)) as temporary:
-            self.image.save(temporary, format="png", optimize=True, pnginfo=maker)
+            save_image(self.image, temporary, Path(path).suffix.lower())
+
+
+def save_image(image: Image.Image, path: Path, ending: str) -> None:
+    """Write a picture that says that mmgen made it, in the format of a lower-case ending, PNG for unknown ones."""
+    from mmgen.artifacts.pages import EXIF, MAKER
+
+    if ending in LOSSY:
+        image.save(path, format=LOSSY[ending], quality=_QUALITY, exif=b"Exif\0\0" + EXIF)
+        return
+    maker = PngInfo()
+    maker.add_text("Software", MAKER)
+    image.save(path, format="png", optimize=True, pnginfo=maker)
 
 
 def pitch(size: int) -> int:

@@ -137,6 +137,20 @@ def _grid_with_text(
     return tile_table(rows, title=title, note=f"{note} {said}")
 
 
+def label_descriptions(draws: Draws, vocabulary: Vocabulary | None, text: TextVocabulary | None) -> list[str]:
+    """Return the words of each description; see :func:`sample_grid`."""
+    if text is not None and draws.descriptions.tokens is not None:
+        words = [format_caption(row, text) for row in draws.descriptions.tokens]
+    else:
+        words = [
+            format_query(row, vocabulary) if vocabulary is not None else "nothing given"
+            for row in draws.descriptions.codes
+        ]
+    for row, expression in enumerate(draws.descriptions.expressions):
+        words[row] = words[row] if expression is None else str(expression)
+    return words
+
+
 def sample_grid(
     draws: Draws,
     vocabulary: Vocabulary | None,
@@ -157,16 +171,7 @@ def sample_grid(
         judged_samples: Whether the attribute classifier read sampled pixels instead of means.
     """
     images = draws.sampled if sampled else draws.means
-    what = _content_name(draws, sampled)
-    if text is not None and draws.descriptions.tokens is not None:
-        words = [format_caption(row, text) for row in draws.descriptions.tokens]
-    else:
-        words = [
-            format_query(row, vocabulary) if vocabulary is not None else "nothing given"
-            for row in draws.descriptions.codes
-        ]
-    for row, expression in enumerate(draws.descriptions.expressions):
-        words[row] = words[row] if expression is None else str(expression)
+    what, words = _content_name(draws, sampled), label_descriptions(draws, vocabulary, text)
     name = str(draws.guidance) if draws.guidance else draws.name or draws.posterior
     note = _format_note(draws, what, accuracy, judged_samples)
     if draws.further:
