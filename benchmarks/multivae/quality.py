@@ -294,6 +294,7 @@ def main() -> None:
     parser.add_argument("--trial", type=float, default=100, help="processor seconds of a trial")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", action="append", choices=METHODS, help="this method; repeatable")
     options = parser.parse_args()
     torch.set_num_threads(1)
     prepare(options.folder)
@@ -303,6 +304,8 @@ def main() -> None:
     found = {}
     marks = [mark for mark in MARKS if mark <= options.limit]
     for name, method in METHODS.items():
+        if name not in (options.only or METHODS):
+            continue
 
         def score(setting: Row, name: str = name, method: Method = method) -> float:
             asked = {**setting, "share": options.trial / QUICKSTART}
