@@ -34,14 +34,12 @@ def offered(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[st
         ("mmgen eval m.safetensors --metric co", [name for name in metrics.names() if name.startswith("co")]),
         ("mmgen plot ", plots.names()),
         ("mmgen list objective te", ["telbo"]),
-        (
-            "mmgen list presets quickstart/",
-            [f"quickstart/{name}" for name in ("captions", "digits", "pictures", "plain-cvae", "shapes")],
-        ),
+        ("mmgen list presets quickstart/",
+         [f"quickstart/{name}" for name in ("captions", "digits", "pictures", "plain-cvae", "shapes")]),
         ("mmgen reproduce wu-", sorted({name.split("/")[0] for name in experiment_names() if name.startswith("wu-")})),
         ("mmgen fit-aggregate m.safetensors --given ", ["attributes", "text", "nothing"]),
     ],
-)
+)  # fmt: skip
 def test_names_are_offered(line: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert offered(line, tmp_path, monkeypatch) == expected
 

@@ -14,10 +14,7 @@ from mmgen.cli import _measure as command
 from mmgen.commands.evaluate import Evaluate
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Metric, Score, evaluate
-from mmgen.testing.metrics import (
-    accepts_evaluation,
-    evaluation_makers,
-)
+from mmgen.testing.metrics import accepts_evaluation, evaluation_makers
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 from tests.metrics.views import asked as asked_views, write_views
 

@@ -49,15 +49,6 @@ def test_dry_run_prints_a_script_and_makes_nothing(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stderr
 
 
-def test_a_table_that_does_not_exist(tmp_path: Path) -> None:
-    done = run("reproduce", "cremer-table9", folder=tmp_path)
-    assert done.returncode == 2
-    assert (
-        "did you mean 'cremer-table" in done.stderr
-        and ", or the path of an experiment file of your own (.toml)" in done.stderr
-    )
-
-
 @pytest.mark.slow
 def test_both_tables_at_a_size_that_shows_nothing(tmp_path: Path) -> None:
     for table, samples in SAMPLES.items():

@@ -186,18 +186,6 @@ def test_golden_files_without_torch(tmp_path: Path) -> None:
     assert left.said == "" and not left.loaded & {"torch", "matplotlib"}
 
 
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("no-folder", "cannot read the folder no-folder: no such file"),
-        ("m.safetensors", "is a file, expected a folder"),
-    ],
-)
-def test_wrong_folders(word: str, message: str, chain: Path, run: Run) -> None:
-    done = run("status", word)
-    assert done.returncode in (1, 2) and message in done.stderr and done.stdout == ""
-
-
 def test_an_empty_folder(run: Run) -> None:
     done = run("status")
     assert (done.returncode, done.stdout) == (0, "")
