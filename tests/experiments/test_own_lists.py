@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.core.errors import SettingsError
-from mmgen.experiments import experiment_names
 from mmgen.experiments._plan import read_plan
 from tests.cli.conftest import Run, run
 from tests.experiments.files import write_data, write_model
@@ -90,6 +88,8 @@ MISTAKES = {
     "an axis without rows": ('why = "Data"', 'why = "Data"\n[each]\nrun = []', "setting 'each.run' got [], expected"),
     "an axis of no runs": (
         'why = "Data"', 'why = "Data"\n[each]\nrun = 0', "setting 'each.run' got 0, expected a table"),
+    "an axis of too many runs": (
+        'why = "Data"', 'why = "Data"\n[each]\nrun = 1001', "setting 'each.run' got 1001, expected"),
     "five axes": ('why = "Data"', 'why = "Data"\neach = ["a", "b", "c", "d", "e"]', "stage[1].each': got ['a', 'b'"),
     "a scale that there is not": (
         'why = "Data"', 'why = "Data"\nscale = "huge"', "unknown scale 'huge': Available: cpu"),
@@ -100,6 +100,8 @@ MISTAKES = {
     "a stage that reads its own file": (
         'dataset = "data.h5"', 'dataset = "a.safetensors"',
         "stage 2 of 'cpu' reads a.safetensors, which it makes itself"),
+    "a table without rows": (
+        '[[table.row]]\nname = "A"\nscores = "a.jsonl"\n', "row = []\n", "list.toml: setting 'table[1].row'"),
     "a list that there is not": (
         'title = "t"', 'title = "t"\nextends = "cremer-table3"', "unknown list 'cremer-table3': did"),
 }  # fmt: skip
@@ -126,14 +128,6 @@ def test_the_list_without_a_mistake_is_printed(run: Run, tmp_path: Path) -> None
     assert done.returncode == 2 and "--only got 'B', but the rows of this table share all" in done.stderr
 
 
-@pytest.mark.slow
-def test_a_first_stage_that_fails_leaves_no_folder(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "list.toml").write_text(LIST.replace('recipe = "mnist"', 'recipe = "folder"\nfiles = "nowhere"'))
-    done = run("reproduce", "list.toml")
-    assert done.returncode == 1 and "nowhere" in done.stderr
-    assert not (tmp_path / "runs").exists()
-
-
 @pytest.mark.parametrize("table", ["list.toml", "wu-table2"])
 def test_a_model_is_no_dataset(table: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "list.toml").write_text(LIST)
@@ -142,17 +136,6 @@ def test_a_model_is_no_dataset(table: str, run: Run, tmp_path: Path) -> None:
     done = run("reproduce", table, "--data", "m.safetensors", "-o", "out", "--dry-run")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--data got m.safetensors, which is a model, expected a dataset of mmgen make-data" in done.stderr
-
-
-@pytest.mark.parametrize("name", experiment_names())
-def test_the_lists_of_the_package_keep_to_the_same_rules(name: str) -> None:
-    assert read_plan(name).scale
-
-
-def test_a_wrong_list_of_another_kind_is_still_told(tmp_path: Path) -> None:
-    (tmp_path / "list.toml").write_text(LIST.replace('[[table.row]]\nname = "A"\nscores = "a.jsonl"\n', "row = []\n"))
-    with pytest.raises(SettingsError, match="row"):
-        read_plan(str(tmp_path / "list.toml"))
 
 
 def test_the_examples_of_the_page(tmp_path: Path) -> None:
