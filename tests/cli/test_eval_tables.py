@@ -56,19 +56,8 @@ class MadeUp(Metric):
 
 
 def made_up(value: float, stderr: float | None = None, details: dict[str, Any] | None = None, *warnings: str) -> Score:
-    return Score(
-        "made-up",
-        "regret",
-        value,
-        stderr,
-        "nats",
-        "lower",
-        12,
-        "prior",
-        ids={"model": "m"},
-        details=details or {},
-        warnings=warnings,
-    )
+    told: dict[str, Any] = {"ids": {"model": "m"}, "details": details or {}, "warnings": warnings}
+    return Score("made-up", "regret", value, stderr, "nats", "lower", 12, "prior", **told)
 
 
 def shown(scores: list[Score], capsys: pytest.CaptureFixture[str]) -> str:

@@ -10,7 +10,6 @@ import pytest
 
 from mmgen import __version__
 from mmgen.cli import _main
-from mmgen.core.errors import Interrupted, MmgenError, UsageError
 
 # What must not be paid for by somebody who asks for help.
 HEAVY = ("torch", "numpy", "h5py", "sklearn", "matplotlib", "zuko", "pydantic")
@@ -84,13 +83,10 @@ def test_short_help_read_from_source_is_the_functions_own() -> None:
         assert loaded.startswith(_main._short_help(command))
 
 
-def test_no_arguments_shows_help(run) -> None:
-    assert run().stdout == run("--help").stdout
-
-
 def test_version(run) -> None:
     done = run("--version")
     assert (done.returncode, done.stdout) == (0, f"{__version__}\n")
+    assert run().stdout == run("--help").stdout, "no arguments ask for help"
 
 
 def test_the_overview_has_groups(run) -> None:
@@ -98,56 +94,6 @@ def test_the_overview_has_groups(run) -> None:
     places = [overview.index(f"─ {title} ") for title in _main._GROUPS]
     assert places == sorted(places) and "Other commands" not in overview
     assert "New here? mmgen quickstart" in " ".join(overview.split())
-
-
-@pytest.fixture
-def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Plants a command's body: ``planted(function)`` makes ``mmgen list`` call it."""
-
-    def plant(body) -> None:
-        import mmgen.cli._look
-
-        def list_command() -> None:
-            """Planted."""
-            body()
-
-        monkeypatch.setattr(mmgen.cli._look, "list_command", list_command)
-
-    return plant
-
-
-@pytest.mark.parametrize(
-    ("error", "code"), [(MmgenError("it broke"), 1), (UsageError("it broke"), 2), (Interrupted("it broke", 15), 143)]
-)
-def test_errors_become_one_sentence_and_their_exit_code(error, code, planted, capsys) -> None:
-    def fail() -> None:
-        raise error
-
-    planted(fail)
-    with pytest.raises(SystemExit) as leaving:
-        _main.main(["list"])
-    assert leaving.value.code == code
-    assert capsys.readouterr() == ("", "mmgen: it broke\n")
-
-
-def test_interrupt_leaves_with_130(planted, capsys) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    planted(interrupt)
-    with pytest.raises(SystemExit) as leaving:
-        _main.main(["list"])
-    assert leaving.value.code == 130
-    assert capsys.readouterr().out == ""
-
-
-def test_a_bug_keeps_its_traceback(planted) -> None:
-    def bug() -> None:
-        raise ZeroDivisionError
-
-    planted(bug)
-    with pytest.raises(ZeroDivisionError):
-        _main.main(["list"])
 
 
 def test_a_reader_that_leaves_early_is_no_bug() -> None:

@@ -1,8 +1,5 @@
 """Options that are made from the settings of a member: ``mmgen make-data RECIPE``, of our recipes and of anybody's."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -187,21 +184,6 @@ def test_a_recipe_from_outside_has_its_own_options(run: Run, tmp_path: Path) -> 
     assert run("make-data", "stripes", "--wide", "0", "--code", "mine.py").stderr.startswith(
         "mmgen: setting 'wide' got 0, expected greater than or equal to 1"
     )
-
-
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("mmgen make-data mnist-", {name for name in registry_of("recipe").names() if name.startswith("mnist-")}),
-        ("mmgen make-data mnist-a --co", {"--copies", "--code"}),
-        ("mmgen make-data two-objects --ma", {"--masks", "--materials"}),
-    ],
-)
-def test_completion_knows_recipes_and_their_options(words: str, offered: set[str]) -> None:
-    asked = {"_MMGEN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    program = "from mmgen.cli._main import app; app(prog_name='mmgen')"
-    done = subprocess.run([sys.executable, "-c", program], env=os.environ | asked, capture_output=True, text=True)
-    assert set(done.stdout.split()) == offered, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,16 @@ GOLDEN = ROOT / "tests" / "golden"
 DATASET, MODEL = GOLDEN / "dataset-v3.h5", GOLDEN / "model-v3.safetensors"
 LIST = ROOT / "tests" / "lists" / "two-objectives.toml"
 TRAINED = {"train": DATASET, "fit-aggregate": MODEL, "train-classifier": DATASET}
+SEEDS = {
+    "--seeds 0": "--seeds got 0, expected a number of seeds from 1 to 1000",
+    "--seeds 1001": "--seeds got 1001, expected a number of seeds from 1 to 1000",
+    "--seeds x": "--seeds got 'x', expected a number of seeds (5) or whole numbers from 0 (0,1,2)",
+    "--seeds 1,1": "--seeds got '1,1', expected different numbers",
+    "--seeds 2 --seed 3": "--seed and --seeds are given together, expected one of them; leave one out",
+    "--seeds 2 --set training.seed=1": "--set training.seed got 1, expected the option --seed or --seeds for it",
+    "--seed 0 --set training={seed=1}": "--set training.seed got 1, expected the option --seed or --seeds for it",
+    "--seeds 2 --devices 2": "--seeds trains one seed after the other in this process",
+}
 EMPTY = "got an empty value, as from an unset variable; give one, or leave it out"
 ANSWERED = [("serve", "export"), ("resume", "same command again"), *added("ANSWERED")]
 REFUSED = [
@@ -69,6 +79,8 @@ REFUSED = [
     *((name, 2, f"mmgen: there is no command '{name}': ") for name, _ in ANSWERED),
     *(row for name, what in ANSWERED for row in [(name, 2, what)]),
     ("list --jsn", 2, "No such option: --jsn"),
+    ("list objectiv", 2, "did you mean 'objective'?"),
+    *((f"train {DATASET} --objective elbo {words}", 2, f"mmgen: {said}") for words, said in SEEDS.items()),
     ("list recipe mnist more", 2, "Got unexpected extra argument(s) (more)"),
     ("--nonsense", 2, "No such option: --nonsense"),
     ("make-data mnist-a --number many", 2, "mmgen: --number got 'many', expected a valid integer"),
