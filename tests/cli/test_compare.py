@@ -101,11 +101,6 @@ def test_csv_and_json_say_the_same() -> None:
     assert [record["best"] for record in records] == [True, True], "-2.00 [-4.48, +0.48] holds 0"
 
 
-def test_a_name_is_no_formula_in_a_spreadsheet() -> None:
-    (line,) = csv.DictReader(io.StringIO(compare_scores(of("=1+1", 1.0, 2.0)).number_table().csv()))
-    assert line["name"] == "'=1+1"
-
-
 def test_markdown_is_a_table() -> None:
     text = compare_scores(files(), "telbo").markdown()
     rows = [line for line in text.splitlines() if line.startswith("|")]

@@ -17,29 +17,17 @@ LIST = """
 title = "One model"
 source = "A paper"
 dataset = "Digits"
+stage = [
+  { why = "Data", command = "make-data", recipe = "mnist", makes = "data.h5" },
+  { why = "Model", command = "train", dataset = "data.h5", steps = 9, batch = 3, makes = "vae.safetensors" },
+  { why = "Scores", command = "eval", model = "vae.safetensors", makes = "vae.jsonl" },
+]
 [[table]]
 column = [{ name = "bound", quantity = "bound" }]
 row = [{ name = "VAE", scores = "vae.jsonl" }]
 [scale.cpu]
 about = "Small."
 folder = "one"
-[[stage]]
-why = "Data"
-command = "make-data"
-recipe = "mnist"
-makes = "data.h5"
-[[stage]]
-why = "Model"
-command = "train"
-dataset = "data.h5"
-steps = 9
-batch = 3
-makes = "vae.safetensors"
-[[stage]]
-why = "Scores"
-command = "eval"
-model = "vae.safetensors"
-makes = "vae.jsonl"
 """
 
 

@@ -71,54 +71,52 @@ def test_a_failure_leaves_the_bar_and_passes_through(monkeypatch: pytest.MonkeyP
         _console.follow(Work("failing", 2, "step", generate))
 
 
-def test_the_rate_of_a_resumed_run_ignores_what_was_done_before() -> None:
+def pace_of(*marks: tuple[int, float]) -> _console._Pace:
     pace = _console._Pace()
-    assert pace.rate is None
-    pace.record_progress(1000, 0.0)
-    assert pace.rate is None
-    pace.record_progress(1010, 2.0)
-    assert pace.rate == 5.0
+    for done, now in marks:
+        pace.record_progress(done, now)
+    return pace
 
 
-def test_the_rate_follows_the_last_half_minute() -> None:
-    pace = _console._Pace()
-    for second in range(100):
-        pace.record_progress(second if second < 50 else 50 + 10 * (second - 50), float(second))
-    assert pace.rate == pytest.approx(10.0)
+@pytest.mark.parametrize(
+    ("marks", "rate"),
+    [
+        ([], None),
+        ([(1000, 0.0)], None),
+        ([(1000, 0.0), (1010, 2.0)], 5.0),  # of a resumed run, without what was done before
+        ([(min(s, 50) + 10 * max(0, s - 50), float(s)) for s in range(100)], 10.0),  # of the last half minute
+    ],
+    ids=["nothing", "one", "resumed", "faster"],
+)
+def test_the_rate_is_that_of_the_last_half_minute(marks: list[tuple[int, float]], rate: float | None) -> None:
+    assert pace_of(*marks).rate == (rate if rate is None else pytest.approx(rate))
+
+
+SLOW_START = list(itertools.accumulate([0.0, 60.0, *[0.5, 0.5, 0.5, 0.5, 60.0] * 100]))
+BURSTS = [(225 * burst + unit, 60 * (burst + 1) + 0.01 * (225 * burst + unit + 1))
+          for burst in range(13) for unit in range(225)]  # fmt: skip
 
 
 def test_the_time_left_does_not_jump() -> None:
-    """A slow start, unequal parts, pauses of a minute: from a tenth on what is said is right within a half."""
-    pace, now, lengths = _console._Pace(), 0.0, [0.0, 60.0, *[0.5, 0.5, 0.5, 0.5, 60.0] * 100]
-    times = list(itertools.accumulate(lengths))
-    for done, now in enumerate(times):
-        pace.record_progress(done, now)
-        left = pace.seconds_left(len(times) - 1)
-        if done < 25:
-            assert left is None, "too little is known"
-        elif 50 <= done < len(times) - 50:
-            assert left == pytest.approx(times[-1] - now, rel=0.5)
-
-
-def test_work_that_comes_in_bursts_never_promises_hours() -> None:
-    """A minute of nothing, then 225 units at once: the first of them would be a minute each."""
-    pace, now = _console._Pace(), 0.0
-    for burst in range(13):
-        now += 60
-        for unit in range(225):
-            now += 0.01
-            pace.record_progress(225 * burst + unit, now)
-            left = pace.seconds_left(13 * 225)
-            assert left is None or left < 3 * (12 - burst + 1) * 63
-
-
-def test_the_time_left_of_steady_work_is_said_soon_and_right() -> None:
+    """Unequal parts: right within a half from a tenth on; steady: at once; a minute of nothing promises no hours."""
+    for total, marks, since, within in (
+        (len(SLOW_START) - 1, list(enumerate(SLOW_START)), 50, 0.5),
+        (1500, [(500 + second, float(second)) for second in range(1000)], 50, 1e-6),  # resumed in the middle
+    ):
+        pace = _console._Pace()
+        for place, (done, now) in enumerate(marks):
+            pace.record_progress(done, now)
+            left = pace.seconds_left(total)
+            if place < since / 2:
+                assert left is None, "too little is known"
+            elif since <= place < total - 500 * (within < 0.1) - 50:
+                assert left == pytest.approx(marks[-1][1] + (total - marks[-1][0]) - now, rel=within)
+        assert len(pace._marks) <= 510, "few are kept"
     pace = _console._Pace()
-    for second in range(1000):
-        pace.record_progress(500 + second, float(second))  # resumed in the middle
-        left = pace.seconds_left(1500)
-        assert left == (pytest.approx(1000 - second) if second >= 50 else None)
-    assert len(pace._marks) < 500, "few are kept"
+    for done, now in BURSTS:
+        pace.record_progress(done, now)
+        left = pace.seconds_left(13 * 225)
+        assert left is None or left < 3 * (13 - done // 225) * 63
 
 
 def test_lines_without_a_rate_have_no_hanging_dot(

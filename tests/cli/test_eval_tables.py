@@ -14,10 +14,7 @@ from mmgen.cli import _measure as command
 from mmgen.commands.evaluate import Evaluate
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Metric, Score, evaluate
-from mmgen.testing.metrics import (
-    accepts_evaluation,
-    evaluation_makers,
-)
+from mmgen.testing.metrics import accepts_evaluation, evaluation_makers
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 from tests.metrics.views import asked as asked_views, write_views
 
@@ -59,19 +56,8 @@ class MadeUp(Metric):
 
 
 def made_up(value: float, stderr: float | None = None, details: dict[str, Any] | None = None, *warnings: str) -> Score:
-    return Score(
-        "made-up",
-        "regret",
-        value,
-        stderr,
-        "nats",
-        "lower",
-        12,
-        "prior",
-        ids={"model": "m"},
-        details=details or {},
-        warnings=warnings,
-    )
+    told: dict[str, Any] = {"ids": {"model": "m"}, "details": details or {}, "warnings": warnings}
+    return Score("made-up", "regret", value, stderr, "nats", "lower", 12, "prior", **told)
 
 
 def shown(scores: list[Score], capsys: pytest.CaptureFixture[str]) -> str:

@@ -68,23 +68,12 @@ def test_what_beginners_need_is_in_the_first_box(command: str, first: set[str]) 
     assert all(one.rich_help_panel is None for one in _main.load_command("train").params)
 
 
-def test_each_command_says_where_it_writes_by_default() -> None:
-    for command in _main.command_names():
-        for parameter in _main.load_command(command).params:
-            if "--output" in parameter.opts and command in ("quickstart", "reproduce", "plot", "report", "show"):
-                assert "named after the input" not in parameter.help
-
-
 def test_paragraphs_are_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """Line ends of the source are none of help."""
     lines = [line.strip() for line in helped("quickstart", monkeypatch=monkeypatch, capsys=capsys).splitlines()]
     assert any(
         line.startswith("Runs the commands that you would type") and line.endswith('("quickstart").') for line in lines
     )
-
-
-def test_who_types_the_name_alone_is_told_where_to_begin(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    assert "New here? mmgen quickstart" in helped(monkeypatch=monkeypatch, capsys=capsys)
 
 
 def test_defaults_of_a_settings_class_reach_help_pages_and_python(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -280,26 +280,6 @@ def test_what_sees_a_judge_names_it(tmp_path: Path) -> None:
         assert scores <= set(plan[-1].arguments), "the report waits for all scores, and so for the judge"
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            ("--jobs", "2", "--scheduler", "tcp://127.0.0.1:9"),
-            "--jobs and --scheduler are given together, expected one",
-        ),
-        (("--jobs", "2", "--dry-run"), "--dry-run and --jobs are given together, expected one"),
-        (
-            ("--scheduler", "tcp://127.0.0.1:9", "--dry-run"),
-            "--dry-run and --scheduler are given together, expected one",
-        ),
-    ],
-)
-def test_what_would_be_ignored_is_refused(options: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = within(tmp_path, "reproduce", str(LIST), *options)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr and not list(tmp_path.iterdir())
-
-
 @pytest.mark.slow
 def test_two_seeds_at_once_measure_what_one_after_the_other_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

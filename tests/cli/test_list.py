@@ -38,12 +38,6 @@ def test_a_kind_is_known_by_its_plural_and_by_one_of_its_words(run, typed: str, 
     assert {line.split("\t")[0] for line in run("list", typed).stdout.splitlines()} == {kind}
 
 
-def test_unknown_kind(run) -> None:
-    done = run("list", "objectiv")
-    assert done.returncode == 2
-    assert "did you mean 'objective'?" in done.stderr
-
-
 @pytest.mark.slow
 def test_what_anything_is_said_to_be_is_whole_sentences() -> None:
     """No preset and no member is described by a sentence that breaks off where a line of its file ends."""

@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 
 from mmgen.cli import _main
+from mmgen.core.errors import Interrupted, MmgenError, UsageError
 from tests.program import ROOT
 
 FAULTS = [
+    (MmgenError("it broke"), "it broke\n"),
+    (UsageError("it broke"), "it broke\n"),
+    (Interrupted("it broke", 15), "it broke\n"),
+    (KeyboardInterrupt(), "interrupted"),
     (MemoryError(), "memory ran out; ask for less"),
     (MemoryError("Unable to allocate 3.64 TiB for an array with shape (5,)"), "memory ran out (for 3.64 TiB at once)"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 40 bytes"), "(for 40 bytes at"),
@@ -36,13 +41,16 @@ def test_faults_of_the_machine(error: Exception, said: str, monkeypatch: pytest.
     planted(error, monkeypatch)
     with pytest.raises(SystemExit) as left:
         _main.main(["list"])
-    assert left.value.code == 1
+    codes = {KeyboardInterrupt: 130, UsageError: 2, Interrupted: 143}
+    assert left.value.code == codes.get(type(error), 1)
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and len(err) < 450
     assert err.startswith("mmgen: ") and said in err
 
 
-@pytest.mark.parametrize("error", [RuntimeError("shapes differ"), OSError(errno.EBADF, "bad"), BrokenPipeError()])
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError(), RuntimeError("shapes differ"), OSError(errno.EBADF, "bad"), BrokenPipeError()]
+)
 def test_bugs_keep_their_traceback(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     planted(error, monkeypatch)
     with pytest.raises(type(error)):
@@ -59,7 +67,6 @@ def _dies(number: int) -> int:
 
 @pytest.mark.slow
 def test_a_killed_worker_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mmgen.core.errors import MmgenError
     from mmgen.data_recipes._base import map_in_order
 
     monkeypatch.syspath_prepend(ROOT)  # where a worker finds this file

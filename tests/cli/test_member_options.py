@@ -1,8 +1,5 @@
 """Options that are made from the settings of a member: ``mmgen make-data RECIPE``, of our recipes and of anybody's."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,7 +7,6 @@ import pytest
 from pydantic import Field
 
 from mmgen import data_recipes
-from mmgen.artifacts import read_header
 from mmgen.cli._main import load_command
 from mmgen.cli._members import build_options
 from mmgen.settings.config import Settings, validate
@@ -188,35 +184,6 @@ def test_a_recipe_from_outside_has_its_own_options(run: Run, tmp_path: Path) -> 
     assert run("make-data", "stripes", "--wide", "0", "--code", "mine.py").stderr.startswith(
         "mmgen: setting 'wide' got 0, expected greater than or equal to 1"
     )
-
-
-def test_nothing_that_is_typed_is_dropped(run: Run, tmp_path: Path) -> None:
-    assert "setting 'number' got 0" in run("make-data", "mnist", "--number", "0").stderr
-    both = run("make-data", "mnist", "--grey", "--dynamic").stderr
-    assert both == "mmgen: --grey and --dynamic both set binarise; leave one out\n"
-    both = run("make-data", "folder", "p", "--set", "pictures=q").stderr
-    assert both == "mmgen: PICTURES and --set pictures both set pictures; leave one out\n"
-    assert run("make-data").stderr.startswith("mmgen: Missing argument 'RECIPE'.")
-    assert run("make-data", "--seed", "3").stderr.startswith("mmgen: Missing argument 'RECIPE'.")
-    done = run("make-data", "mnist", "--source", "digits", "--dynamic", "--number", "40", "--workers", "1")
-    assert done.returncode == 0, done.stderr
-    settings = read_header(tmp_path / "mnist.h5").settings
-    assert (settings["binarise"], settings["number"], settings["source"]) == ("dynamic", 40, "digits")
-
-
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("mmgen make-data mnist-", {name for name in registry_of("recipe").names() if name.startswith("mnist-")}),
-        ("mmgen make-data mnist-a --co", {"--copies", "--code"}),
-        ("mmgen make-data two-objects --ma", {"--masks", "--materials"}),
-    ],
-)
-def test_completion_knows_recipes_and_their_options(words: str, offered: set[str]) -> None:
-    asked = {"_MMGEN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    program = "from mmgen.cli._main import app; app(prog_name='mmgen')"
-    done = subprocess.run([sys.executable, "-c", program], env=os.environ | asked, capture_output=True, text=True)
-    assert set(done.stdout.split()) == offered, done.stderr
 
 
 @pytest.mark.parametrize(

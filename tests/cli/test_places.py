@@ -9,7 +9,6 @@ import pytest
 from mmgen.cli._main import _run_command_line
 from mmgen.commands.export import Export
 from mmgen.core.errors import UsageError
-from tests.cli.conftest import Run
 
 
 @pytest.fixture(params=["file", "pipe"])
@@ -26,12 +25,6 @@ def no_folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_an_export_to_what_is_no_folder(overwrite: bool, no_folder: Path) -> None:
     with pytest.raises(UsageError, match="out is there and is no folder; choose another name"):
         Export(Path("m"), no_folder, overwrite=overwrite).run()
-
-
-def test_a_quickstart_in_what_is_no_folder(no_folder: Path, run: Run) -> None:
-    done = run("quickstart", "--quick", "-o", "out")
-    assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert "cannot use the folder out: it is there and is no folder; choose another" in done.stderr
 
 
 def test_a_current_folder_that_was_removed(capfd: pytest.CaptureFixture[str]) -> None:

@@ -95,10 +95,7 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
 def test_the_gaps_of_a_grid_are_drawn_and_counted(tmp_path: Path) -> None:
     pictures = folder_with(tmp_path, "colour", "size")
     rows = [{name: row[name] for name in ("file_name", "colour", "size")} for row in rows_of(40)]
-    write_csv(
-        pictures / "metadata.csv",
-        [{**row, "size": "small"} if row["colour"] == "red" else row for row in rows],
-    )
+    write_csv(pictures / "metadata.csv", [{**row, "size": "small"} if row["colour"] == "red" else row for row in rows])
     found = survey_of(pictures)
     sizes = own.choose_sizes(found.number, found.side)
     (drawn,) = [stage for stage in own.plan_stages(pictures, found, sizes, 0) if stage.makes == own.GAPS]
@@ -230,25 +227,23 @@ def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> No
         own.check_folder_is_unused(tmp_path / "else", planned, found)
 
 
-def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def refused(*arguments: str) -> str:
-        with pytest.raises(SystemExit) as left:
-            main(["quickstart", *arguments])
-        assert left.value.code in (1, 2)
-        return capsys.readouterr().err
-
-    bare = write_folder(tmp_path / "bare", 24, table=False)
-    assert "describes no picture" in refused("--images", str(bare), "-o", str(tmp_path / "q"))
-    told = folder_with(tmp_path, "colour")
-    assert "use another --output" in " ".join(refused("--images", str(told), "-o", str(told / "q")).split())
-    assert "missing" in refused("--images", str(tmp_path / "missing"))
-    said = " ".join(refused("--images", str(tmp_path / "missing"), "--size", "50").split())
-    assert "--size got 50, expected 32 or 64" in said, "before anything is looked at"
-    for option, value in (("--size", "64"), ("--steps", "100"), ("--minutes", "9")):
-        assert f"{option} is for your own pictures" in refused(option, value)
-    both = " ".join(refused("--images", str(told), "-o", str(tmp_path / "q"), "--steps", "9", "--minutes", "9").split())
-    assert "--steps got 9 and --minutes got 9, expected one of them" in both
+def test_pictures_without_words_or_that_cannot_be_read_and_a_folder_among_them_are_refused(tmp_path: Path) -> None:
+    bare, told = write_folder(tmp_path / "bare", 24, table=False), folder_with(tmp_path, "colour")
+    broken = folder_with(tmp_path / "broken", "colour")
+    (broken / "007.png").write_bytes(b"no picture")
+    for pictures, output, said in (
+        (bare, "q", "describes no picture"),
+        (told, told / "q", "use another --output"),
+        (broken, "q", "leave them out with --drop-unreadable"),
+    ):
+        done = within(tmp_path, "quickstart", "--images", pictures, "--quick", "-o", output)
+        assert done.returncode in (1, 2) and said in " ".join(done.stderr.split())
     assert not (tmp_path / "q").exists() and not (told / "q").exists()
+    found = Folder(pictures=broken, drop_unreadable=True).survey(0, 1).run()
+    sizes = own.choose_sizes(found.number, found.side, quick=True)
+    dropping, refusing = (own.plan_stages(broken, found, sizes, 0, one) for one in ({"drop_unreadable": True}, {}))
+    assert found.number == 39 and dropping[1:] == refusing[1:]
+    assert [word for word in dropping[0].arguments if word not in refusing[0].arguments] == ["--drop-unreadable"]
 
 
 @pytest.mark.parametrize("part", ["train", "test"])
@@ -263,19 +258,6 @@ def test_a_part_of_which_nothing_is_known_is_refused_before_any_work(tmp_path: P
     done = within(tmp_path, "quickstart", "--images", pictures, "--quick")
     assert done.returncode == 2 and not (tmp_path / "my pictures-quickstart-quick").exists()
     assert f"none of the {len(unknown)} pictures of the part '{part}' has a known attribute" in done.stderr
-
-
-def test_pictures_that_cannot_be_read_are_left_out_when_told(tmp_path: Path) -> None:
-    pictures = folder_with(tmp_path, "colour")
-    (pictures / "007.png").write_bytes(b"no picture")
-    done = within(tmp_path, "quickstart", "--images", pictures, "--quick")
-    assert done.returncode == 1 and "leave them out with --drop-unreadable" in " ".join(done.stderr.split())
-    recipe = Folder(pictures=pictures, drop_unreadable=True)
-    found = recipe.survey(0, 1).run()
-    sizes = own.choose_sizes(found.number, found.side, quick=True)
-    dropping, refusing = (own.plan_stages(pictures, found, sizes, 0, told) for told in ({"drop_unreadable": True}, {}))
-    assert found.number == 39 and dropping[1:] == refusing[1:]
-    assert [word for word in dropping[0].arguments if word not in refusing[0].arguments] == ["--drop-unreadable"]
 
 
 def test_options_of_make_data_folder_reach_survey_and_data(

@@ -62,23 +62,6 @@ def test_each_file_is_that_of_its_own_command_and_is_kept(data: Path, run: Run) 
     assert ids[1] == ids[2] != ids[0]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--seeds 0", "--seeds got 0, expected a number of seeds from 1 to 1000"),
-        ("--seeds x", "--seeds got 'x', expected a number of seeds (5) or whole numbers from 0 (0,1,2)"),
-        ("--seeds 1,1", "--seeds got '1,1', expected different numbers"),
-        ("--seeds 2 --seed 3", "--seed and --seeds are given together, expected one of them; leave one out"),
-        ("--seeds 2 --set training.seed=1", "--set training.seed got 1, expected the option --seed or --seeds for it"),
-        ("--seed 0 --set training={seed=1}", "--set training.seed got 1, expected the option --seed or --seeds for it"),
-        ("--seeds 2 --devices 2", "--seeds trains one seed after the other in this process"),
-    ],
-)
-def test_refusals(words: str, message: str, data: Path, run: Run) -> None:
-    done = run(*TRAIN, *words.split())
-    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith(f"mmgen: {message}")
-
-
 def test_several_paths_have_no_single_output(data: Path, run: Run) -> None:
     shutil.copy(GOLDEN / "model-v3.safetensors", data / "a.safetensors")
     shutil.copy(GOLDEN / "model-v3.safetensors", data / "b.safetensors")

@@ -281,14 +281,11 @@ def test_messages_name_arguments_and_commands_to_type_keep_their_options() -> No
     ("options", "settings", "said"),
     [
         ({"steps": 2}, {"training.steps": 1}, "steps got 2 and settings training.steps got 1, expected one of them"),
-        (
-            {"objective": "mmvae"},
-            {"objective.name": "telbo"},
-            "objective got mmvae and settings objective.name got telbo",
-        ),
+        ({"objective": "mmvae"}, {"objective.name": "telbo"},
+         "objective got mmvae and settings objective.name got telbo"),
         ({"labelled": 5}, {"data": {"labelled": 50}}, "labelled got 5 and settings data.labelled got 50"),
     ],
-)
+)  # fmt: skip
 def test_an_option_and_a_setting_that_differ_are_refused(
     options: dict[str, Any], settings: dict[str, Any], said: str, dataset: Dataset
 ) -> None:

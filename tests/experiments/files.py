@@ -35,8 +35,9 @@ def write_model(
     command: str = "mmgen train data.h5 -o model.safetensors",
     weight: float = 0.0,
     told: dict[str, Any] | None = None,
+    seed: int = 0,
 ) -> None:
-    tensors, common = {"w": torch.full((1,), weight)}, {"settings": {}, "seed": 0, "command": command}
+    tensors, common = {"w": torch.full((1,), weight)}, {"settings": {}, "seed": seed, "command": command}
     write_checkpoint(
         path, kind=kind, tensors=tensors, parents=(parent_record(data, "dataset", path),), facts=told or {}, **common
     )

@@ -21,67 +21,22 @@ LIST = """
 title = "Two objectives"
 source = "ours"
 dataset = "digits"
-
+let.eval.judge = "j.safetensors"
+stage = [
+  { why = "Data", command = "make-data", recipe = "mnist-a", seed = 3, makes = "d.h5" },
+  { why = "Judge", command = "train-classifier", dataset = "d.h5", seed = 0, makes = "j.safetensors" },
+  { why = "A", command = "train", dataset = "d.h5", objective = "telbo", seed = 0, makes = "a.safetensors", of = "A" },
+  { why = "Scores of A", of = "A", command = "eval", model = "a.safetensors", makes = "a.jsonl" },
+  { why = "B", command = "train", dataset = "d.h5", objective = "jmvae", seed = 0, makes = "b.safetensors", of = "B" },
+  { why = "Scores of B", of = "B", seed = 0, command = "eval", model = "b.safetensors", makes = "b.jsonl" },
+]
 [[table]]
 against = "A"
-[[table.column]]
-name = "correctness"
-metric = "correctness"
-[[table.row]]
-name = "A"
-scores = "a.jsonl"
-paper = [80.0]
-[[table.row]]
-name = "B"
-scores = "b.jsonl"
-paper = [82.0]
-
+column = [{ name = "correctness", metric = "correctness" }]
+row = [{ name = "A", scores = "a.jsonl", paper = [80.0] }, { name = "B", scores = "b.jsonl", paper = [82.0] }]
 [scale.cpu]
 about = "small"
 folder = "two"
-[[stage]]
-why = "Data"
-command = "make-data"
-recipe = "mnist-a"
-seed = 3
-makes = "d.h5"
-[[stage]]
-why = "Judge"
-command = "train-classifier"
-dataset = "d.h5"
-seed = 0
-makes = "judge.safetensors"
-[[stage]]
-why = "A"
-command = "train"
-dataset = "d.h5"
-objective = "telbo"
-seed = 0
-makes = "a.safetensors"
-of = "A"
-[[stage]]
-why = "Scores of A"
-command = "eval"
-model = "a.safetensors"
-judge = "judge.safetensors"
-makes = "a.jsonl"
-of = "A"
-[[stage]]
-why = "B"
-command = "train"
-dataset = "d.h5"
-objective = "jmvae"
-seed = 0
-makes = "b.safetensors"
-of = "B"
-[[stage]]
-why = "Scores of B"
-command = "eval"
-model = "b.safetensors"
-judge = "judge.safetensors"
-seed = 0
-makes = "b.jsonl"
-of = "B"
 """
 
 
@@ -93,17 +48,16 @@ def read(folder: Path, text: str = LIST) -> Plan:
 def test_every_stage_with_a_seed_is_run_for_each_and_data_and_judge_once(tmp_path: Path) -> None:
     scale, runs = repeat_over_seeds(read(tmp_path).get_scale("cpu"), (0, 2))
     assert [stage.makes for stage in scale.stage] == [
-        "d.h5", "judge.safetensors",
+        "d.h5", "j.safetensors",
         "a.safetensors", "a.jsonl", "b.safetensors", "b.jsonl",
         "a-seed2.safetensors", "a-seed2.jsonl", "b-seed2.safetensors", "b-seed2.jsonl",
     ]  # fmt: skip
     by_file = {stage.makes: stage for stage in scale.stage}
-    assert by_file["d.h5"].seed == 3 and by_file["judge.safetensors"].seed == 0
+    assert by_file["d.h5"].seed == 3 and by_file["j.safetensors"].seed == 0
     assert by_file["a.safetensors"].command_line == "mmgen train d.h5 --objective telbo --seed 0 -o a.safetensors"
     # What has no seed but reads what has one is run for each.
     assert (
-        by_file["a-seed2.jsonl"].command_line
-        == "mmgen eval a-seed2.safetensors --judge judge.safetensors -o a-seed2.jsonl"
+        by_file["a-seed2.jsonl"].command_line == "mmgen eval a-seed2.safetensors --judge j.safetensors -o a-seed2.jsonl"
     )
     assert by_file["b-seed2.jsonl"].seed == 2 and by_file["b-seed2.jsonl"].why == "Scores of B (seed 2)"
     assert runs["b.jsonl"] == ["b.jsonl", "b-seed2.jsonl"] and runs["d.h5"] == ["d.h5"]
@@ -122,17 +76,16 @@ def test_no_seeds_leave_a_list_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_list_says_how_many_and_what_is_made_for_each(tmp_path: Path) -> None:
-    text = LIST.replace('folder = "two"', 'folder = "two"\nseeds = 3').replace(
-        'why = "Judge"', 'why = "Judge"\nonce = false'
-    )
+    text = LIST.replace('folder = "two"', 'folder = "two"\nseeds = 3')
+    text = text.replace('why = "Judge"', 'why = "Judge", once = false')
     listed = read(tmp_path, text).get_scale("cpu")
     assert listed.seeds == (0, 1, 2)
     made = [stage.makes for stage in repeat_over_seeds(listed, listed.seeds)[0].stage]
-    assert made.count("judge-seed1.safetensors") == 1 and len(made) == 1 + 3 * 5
+    assert made.count("j-seed1.safetensors") == 1 and len(made) == 1 + 3 * 5
     scores = {stage.makes: stage for stage in repeat_over_seeds(listed, listed.seeds)[0].stage}["a-seed1.jsonl"]
-    assert scores.settings["judge"] == "judge-seed1.safetensors"
+    assert scores.settings["judge"] == "j-seed1.safetensors"
     assert set_seed(listed, 4).seeds == (), "one seed that is asked for is one"
-    once = LIST.replace('why = "Scores of A"', 'why = "Scores of A"\nonce = true')
+    once = LIST.replace('why = "Scores of A"', 'why = "Scores of A", once = true')
     with pytest.raises(UsageError, match=r"makes a\.jsonl runs once, but it reads a\.safetensors"):
         repeat_over_seeds(read(tmp_path, once).get_scale("cpu"), (0, 1))
 
@@ -206,9 +159,7 @@ def test_a_file_of_the_list_is_not_taken_for_one_of_a_seed(tmp_path: Path) -> No
 def test_rows_that_are_run_alone_have_the_names_that_the_table_looks_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = LIST.replace(
-        'objective = "jmvae"\nseed = 0', 'objective = "jmvae"\nseed = 1'
-    )  # the list has no seed of its own
+    text = LIST.replace('"jmvae", seed = 0', '"jmvae", seed = 1')  # the list has no seed of its own
     _, runs = repeat_over_seeds(read(tmp_path, text).get_scale("cpu"), (0, 1))
     with pytest.raises(SystemExit) as left:
         main(["reproduce", str(tmp_path / "two.toml"), "--only", "A", "--seeds", "2", "--dry-run"])

@@ -1,5 +1,6 @@
 """Which stages of a list are still to be run: what is there is used only if the list's command would make it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,25 @@ def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> No
     assert find_state(trained, tmp_path, ["d.h5"]) == "done"
     with pytest.raises(ArtifactError, match=r"was made with seed 0, expected seed 1; remove it"):
         find_state(other, tmp_path, ["d.h5"])
-    scores.write_text(score_line(model, seed=0))
     files = ["d.h5", "m.safetensors"]
-    found = [find_state(stage("eval", "m.jsonl", model=files[1], seed=seed), tmp_path, files) for seed in (0, 1)]
-    assert found == ["done", "outdated"]
+    for seed, expected in ((0, ["done", "outdated"]), (None, ["done", "done"])):  # of unknown seed: nobody knows better
+        scores.write_text(score_line(model, seed=seed))
+        asked = [stage("eval", "m.jsonl", model=files[1], seed=seed) for seed in (0, 1)]
+        assert [find_state(one, tmp_path, files) for one in asked] == expected
+    model.unlink()
+    write_model(model, data, command=trained.command_line, seed=3)
+    with pytest.raises(ArtifactError, match=r"was made with seed 3, expected seed 0; remove it"):
+        find_state(trained, tmp_path, ["d.h5"])
+
+
+def test_a_page_older_than_what_it_tells_of_is_made_again(tmp_path: Path) -> None:
+    page = stage("report", "r.html", files="d.h5")
+    write_data(tmp_path / "d.h5")
+    (tmp_path / "r.html").write_text("a page")
+    for seconds, expected in ((0, "done"), (1, "done"), (-1, "outdated")):
+        os.utime(tmp_path / "d.h5", (1000, 1000))
+        os.utime(tmp_path / "r.html", (1000 + seconds, 1000 + seconds))
+        assert find_state(page, tmp_path, ["d.h5"]) == expected
 
 
 def test_a_command_in_other_words_is_asked(tmp_path: Path) -> None:

@@ -85,68 +85,29 @@ LIST = """
 title = "Two models"
 source = "A paper"
 dataset = "Digits"
-
+stage = [
+  { why = "Data", command = "make-data", recipe = "mnist", makes = "data.h5" },
+  { why = "A", of = "A", command = "train", dataset = "data.h5", makes = "a.safetensors" },
+  { why = "B", of = "B", command = "train", dataset = "data.h5", makes = "b.safetensors" },
+  { why = "Scores of A", of = "A", command = "eval", model = "a.safetensors", makes = "a.jsonl" },
+  { why = "Scores of B", of = "B", command = "eval", model = "b.safetensors", makes = "b.jsonl" },
+]
 [[table]]
 title = "Likelihoods"
 against = "B"
 decimals = 3
-[[table.column]]
-name = "log p(x)"
-quantity = "log p(x)"
-[[table.column]]
-name = "log p(x,y)"
-quantity = "log p(x,y)"
-[[table.row]]
-name = "A"
-scores = "a.jsonl"
-paper = [-86.3, ""]
-[[table.row]]
-name = "B"
-scores = "b.jsonl"
-paper = [-86.0, -86.2]
-
+column = [{ name = "log p(x)", quantity = "log p(x)" }, { name = "log p(x,y)", quantity = "log p(x,y)" }]
+row = [
+  { name = "A", scores = "a.jsonl", paper = [-86.3, ""] },
+  { name = "B", scores = "b.jsonl", paper = [-86.0, -86.2] },
+]
 [[table]]
 title = "Variances"
-[[table.column]]
-name = "log p(x)"
-metric = "log-likelihood"
-field = "log_weight_variance"
-[[table.row]]
-name = "A"
-scores = "a.jsonl"
-
+column = [{ name = "log p(x)", metric = "log-likelihood", field = "log_weight_variance" }]
+row = [{ name = "A", scores = "a.jsonl" }]
 [scale.cpu]
 folder = "two"
 about = "Small."
-[[stage]]
-why = "Data"
-command = "make-data"
-recipe = "mnist"
-makes = "data.h5"
-[[stage]]
-of = "A"
-why = "A"
-command = "train"
-dataset = "data.h5"
-makes = "a.safetensors"
-[[stage]]
-of = "B"
-why = "B"
-command = "train"
-dataset = "data.h5"
-makes = "b.safetensors"
-[[stage]]
-of = "A"
-why = "Scores of A"
-command = "eval"
-model = "a.safetensors"
-makes = "a.jsonl"
-[[stage]]
-of = "B"
-why = "Scores of B"
-command = "eval"
-model = "b.safetensors"
-makes = "b.jsonl"
 """
 
 
@@ -233,42 +194,20 @@ REPEATED = """
 title = "Three splits"
 source = "ours"
 dataset = "three of them"
-
+let.train = { dataset = "d-{run}.h5", seed = "{run}" }
+stage = [
+  { each = "run", why = "Split", command = "make-data", recipe = "mnist-a", seed = "{run}", makes = "d-{run}.h5" },
+  { each = ["run"], why = "Model {run}", of = "VGAE", command = "train", makes = "v-{run}.safetensors" },
+  { each = ["run"], why = "S", of = "VGAE", command = "eval", model = "v-{run}.safetensors", makes = "v-{run}.jsonl" },
+]
 [[table]]
 column = [{ name = "AUC", quantity = "correctness" }]
-row = [{ name = "VGAE", scores = "vgae-[0-9].jsonl" }]
-
+row = [{ name = "VGAE", scores = "v-[0-9].jsonl" }]
 [each]
 run = 3
-
 [scale.cpu]
 about = "small"
 folder = "runs/three"
-
-[[stage]]
-each = "run"
-why = "Split {run}"
-command = "make-data"
-recipe = "mnist-a"
-seed = "{run}"
-makes = "data-{run}.h5"
-
-[[stage]]
-each = ["run"]
-why = "Model of split {run}"
-command = "train"
-dataset = "data-{run}.h5"
-seed = "{run}"
-makes = "vgae-{run}.safetensors"
-of = "VGAE"
-
-[[stage]]
-each = ["run"]
-why = "Scores of split {run}"
-command = "eval"
-model = "vgae-{run}.safetensors"
-makes = "vgae-{run}.jsonl"
-of = "VGAE"
 """
 
 
@@ -276,16 +215,16 @@ def test_stages_of_an_axis_are_run_row_by_row(tmp_path: Path) -> None:
     (tmp_path / "three.toml").write_text(REPEATED.replace('["run"]', '"run"'))
     stages = read_plan(str(tmp_path / "three.toml")).get_scale("cpu").stage
     assert [stage.makes for stage in stages] == [
-        file for run in range(3) for file in (f"data-{run}.h5", f"vgae-{run}.safetensors", f"vgae-{run}.jsonl")
+        file for run in range(3) for file in (f"d-{run}.h5", f"v-{run}.safetensors", f"v-{run}.jsonl")
     ]
-    assert stages[4].command_line == "mmgen train data-1.h5 --seed 1 -o vgae-1.safetensors"
-    assert (stages[4].why, stages[4].seed, stages[4].of) == ("Model of split 1", 1, "VGAE")
+    assert stages[4].command_line == "mmgen train d-1.h5 --seed 1 -o v-1.safetensors"
+    assert (stages[4].why, stages[4].seed, stages[4].of) == ("Model 1", 1, "VGAE")
     with pytest.raises(UsageError, match="makes 3 datasets"):
         use_dataset(read_plan(str(tmp_path / "three.toml")).get_scale("cpu"), tmp_path / "mine.h5")
 
 
 def test_repeated_stages_need_names_of_their_own(tmp_path: Path) -> None:
-    (tmp_path / "three.toml").write_text(REPEATED.replace('makes = "data-{run}.h5"', 'makes = "data.h5"'))
+    (tmp_path / "three.toml").write_text(REPEATED.replace("d-{run}.h5", "data.h5"))
     with pytest.raises(SettingsError, match=r"stages 1 and 4 of 'cpu' both make data\.h5, .* put the name of the row"):
         read_plan(str(tmp_path / "three.toml"))
 
@@ -293,11 +232,11 @@ def test_repeated_stages_need_names_of_their_own(tmp_path: Path) -> None:
 def test_mean_over_runs_by_hand(tmp_path: Path) -> None:
     (tmp_path / "three.toml").write_text(REPEATED)
     plan = read_plan(str(tmp_path / "three.toml"))
-    runs = {f"vgae-{run}.jsonl": [score("true", value)] for run, value in enumerate((90.0, 91.0, 95.0))}
+    runs = {f"v-{run}.jsonl": [score("true", value)] for run, value in enumerate((90.0, 91.0, 95.0))}
     (cell,) = compare_table(plan.table[0], {**runs, "other.jsonl": [score("true", 1.0)]}).ours[0]
     assert cell is not None
     assert cell.value == pytest.approx(92.0)
     assert cell.stderr == pytest.approx((7 / 3) ** 0.5)  # the sample variance is 7, over three runs
     assert cell.score.n == 18_000
-    (single,) = compare_table(plan.table[0], {"vgae-2.jsonl": runs["vgae-2.jsonl"]}).ours[0]
+    (single,) = compare_table(plan.table[0], {"v-2.jsonl": runs["v-2.jsonl"]}).ours[0]
     assert single is not None and (single.value, single.stderr) == (95.0, 0.3)

@@ -95,10 +95,7 @@ def test_a_class_called_train_beside_a_column_of_parts(tmp_path: Path) -> None:
 
 def test_a_column_and_folders_that_divide_differently(tmp_path: Path) -> None:
     folder = write(tmp_path / "p", ("test", "train"), split=lambda n: "train" if n % 3 else "test")
-    with pytest.raises(
-        DataError,
-        match=r"different parts .*; leave the column out .* with --folders-are-classes",
-    ):
+    with pytest.raises(DataError, match=r"different parts .*; leave the column out .* with --folders-are-classes"):
         Folder(pictures=folder).survey(0, 1)
     assert Folder(pictures=folder, folders_are_classes=True).survey(0, 1).run().notes
     write(folder, ("test", "train"), split=lambda n: ("test", "train")[n % 2], kind=lambda n: n % 3)

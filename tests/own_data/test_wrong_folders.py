@@ -121,8 +121,7 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     "missing files": (named("nowhere.png"), [], 1, "1 picture that the table names is not in p: 'nowhere.png'"),
     "all files missing": (
         table(lambda rows: [row | {"file_name": f"x{n}.png"} for n, row in enumerate(rows)]), [], 1,
-        "30 pictures that the table names are not in p: 'x0.png', 'x1.png', 'x2.png' and 27 more",
-    ),
+        "30 pictures that the table names are not in p: 'x0.png', 'x1.png', 'x2.png' and 27 more"),
     "double names": (
         named("003.png"), [], 1, "the column 'colour' has several values for one picture, such as 'green' and 'red' for"
         " '003.png'"),
@@ -135,8 +134,7 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     "very long name": (named("x" * 5000), [], 1, "in line 6, expected a file in p"),
     "no column file_name": (
         table(lambda rows: [{"picture": row["file_name"], "colour": row["colour"]} for row in rows]), [], 1,
-        "has no column file_name in its first line, only 'picture', 'colour'",
-    ),
+        "has no column file_name in its first line, only 'picture', 'colour'"),
     "no rows": (text(b"file_name,colour\n"), [], 1, "metadata.csv has no rows"),
     "empty table": (text(b"\n  \n"), [], 1, "metadata.csv has an empty first line; expected columns separated"),
     "ragged row": (
@@ -190,8 +188,8 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     "json deep": (jsonl("[" * 100_000), [], 1, "has no record of JSON in line 1"),
     "two tables": (file("metadata.jsonl", b"{}"), [], 1, "there are two tables"),
     "no parquet": (
-        both(lambda folder: (folder / "metadata.csv").unlink(), file("metadata.parquet", b"PAR1nonsensePAR1")),
-        [], 1, "is no table in Parquet, or damaged"),
+        both(lambda folder: (folder / "metadata.csv").unlink(), file("metadata.parquet", b"PAR1nonsensePAR1")), [], 1,
+        "is no table in Parquet, or damaged"),
     # The pictures.
     "no picture": (file("005.png", b"no picture"), [], 1, "cannot be read: 005.png (it is no PNG"),
     "empty picture": (file("005.png", b""), [], 1, "1 of 30 pictures in p cannot be read: 005.png"),
@@ -204,14 +202,12 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     "many pixels": (file("005.png", _bomb(8000, 8000)), [], 1, "it has 8000 x 8000 pixels, expected at most"),
     "GIF bomb": (file("005.png", _gif_bomb()), [], 1, "cannot be read: 005.png ("),
     "program for Ghostscript": (file("005.png", b"%!PS-Adobe-3.0 EPSF-3.0\n"), [], 1, "005.png (it is no PNG"),
-    "pipe": (instead(os.mkfifo), [], 1,
-             "005.png (it is a device or a pipe, expected a file)"),
+    "pipe": (instead(os.mkfifo), [], 1, "005.png (it is a device or a pipe, expected a file)"),
     "huge file": (lambda folder: os.truncate(folder / "005.png", 2**40), [], 1, "005.png (it has 1,099,511,627,776 b"),
     "huge table": (lambda folder: os.truncate(folder / "metadata.csv", 2**40), [], 1, "expected at most 268,435,456"),
     "link to outside": (
         instead(lambda path: path.symlink_to("/etc/passwd")), [], 1, "005.png is a link to something that is not in p"),
-    "broken link": (
-        instead(lambda path: path.symlink_to("gone.png")), [], 1, "005.png (no such file or directory)"),
+    "broken link": (instead(lambda path: path.symlink_to("gone.png")), [], 1, "005.png (no such file or directory)"),
     "mostly broken": (
         both(*(file(f"{n:03d}.png", b"x") for n in range(25))), ["--drop-unreadable"], 1,
         "5 pictures in p can be read, expected at least 20"),
@@ -283,10 +279,7 @@ ZIPS: dict[str, tuple[Callable[[zipfile.ZipFile], None], str]] = {
     "absolute": (_member("/evil.png"), "holds the name '/evil.png', which leads out of it"),
     "drive": (_member("C:/evil.png"), "holds the name 'C:/evil.png', which leads out of it"),
     "double name": (_member("000.png"), "holds '000.png' twice"),
-    "bomb": (
-        _member("bomb.png", bytes(100 * MB), compress_type=zipfile.ZIP_DEFLATED),
-        "bomb.png (it has 104,857,600",
-    ),
+    "bomb": (_member("bomb.png", bytes(100 * MB), compress_type=zipfile.ZIP_DEFLATED), "bomb.png (it has 104,857,600"),
     "other packing": (_member("x.png", picture(1), compress_type=zipfile.ZIP_LZMA), "x.png (it is packed by lzma"),
 }
 

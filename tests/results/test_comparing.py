@@ -336,10 +336,8 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
 @pytest.mark.parametrize(
     ("metric", "asked", "others", "about"),
     [
-        (
-            "retrieval", {"pool": "100", "described": "text"}, [{"pool": "1000"}, {"described": "attributes"}],
-            [f"descriptions by {one}" for one in ("text, pool 100", "text, pool 1000", "attributes, pool 100")],
-        ),
+        ("retrieval", {"pool": "100", "described": "text"}, [{"pool": "1000"}, {"described": "attributes"}],
+         [f"descriptions by {one}" for one in ("text, pool 100", "text, pool 1000", "attributes, pool 100")]),
         ("mig", {"factors": "shape, x"}, [{"factors": "shape, y"}], ["factors shape, x", "factors shape, y"]),
         ("of-nobody", {"pool": "100"}, [{"pool": "1000"}], ["pool 100", "pool 1000"]),
     ],

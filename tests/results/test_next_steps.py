@@ -86,21 +86,16 @@ TABLE: dict[str, tuple[list[Score], list[tuple[str, str]]]] = {
     # words, weakest first
     "words": ([DRAWN], [("train", f"{LETTER}{BADLY}."), ("train", f"{FONT}{BADLY}.")]),
     "words, two models": (
-        [DRAWN, SECOND],
-        [("train", "second, font"), ("train", "model, letter"), ("train", "model, font")],
-    ),
+        [DRAWN, SECOND], [("train", "second, font"), ("train", "model, letter"), ("train", "model, font")]),
     "words, drawn without": (
         [DRAWN, WITHOUT],
         [("train", f"{LETTER}; 12.5 % of those drawn without words{BADLY}"),
          ("train", f"{FONT}; 33.0 % of those drawn without words{BADLY}")],
     ),
     "words, without them of other descriptions": (
-        [DRAWN, replace(WITHOUT, given=1)], [("train", f"{LETTER}{BADLY}."), ("train", f"{FONT}{BADLY}.")],
-    ),
+        [DRAWN, replace(WITHOUT, given=1)], [("train", f"{LETTER}{BADLY}."), ("train", f"{FONT}{BADLY}.")]),
     "judge's own errors": (
-        [shape(85.0, 88.0)],
-        [("read", f"shape: 85.0 % drawn right; 88.0 % of real pictures read right{JUDGE}")],
-    ),
+        [shape(85.0, 88.0)], [("read", f"shape: 85.0 % drawn right; 88.0 % of real pictures read right{JUDGE}")]),
     "far more than the judge's errors": ([shape(17.0, 88.0)], [("train", "shape: 17.0 %")]),
     "five points below real ones": ([shape(94.9, 100.0)], [("train", "shape: 94.9 %")]),
     "as good as real ones": ([shape(95.0, 100.0)], [("draw", ALL)]),
@@ -150,55 +145,38 @@ TABLE: dict[str, tuple[list[Score], list[tuple[str, str]]]] = {
     ),
     "guidance that helps": (
         [*PLAIN, guided(95.0), guided(94.0, 2, "coverage")],
-        [("draw", f"{BRINGS} +5.0 points of correctness (3 given): use it.")],
-    ),
+        [("draw", f"{BRINGS} +5.0 points of correctness (3 given): use it.")]),
     "guidance that harms": (
-        [*PLAIN, guided(80.0)], [("draw", f"{BRINGS} -10.0 points of correctness (3 given): leave guidance out.")],
-    ),
+        [*PLAIN, guided(80.0)], [("draw", f"{BRINGS} -10.0 points of correctness (3 given): leave guidance out.")]),
     "guidance of another fit": (
-        [score("aggregate", 90.0, ids={"aggregate": "a"}), guided(95.0, ids={"aggregate": "b"})],
-        [],
-    ),
+        [score("aggregate", 90.0, ids={"aggregate": "a"}), guided(95.0, ids={"aggregate": "b"})], []),
     "guidance of good pictures": (
-        [shape(99.0, 100.0), guided(99.0)],
-        [("draw", ALL), ("draw", f"{BRINGS} +0.0 points")],
-    ),
+        [shape(99.0, 100.0), guided(99.0)], [("draw", ALL), ("draw", f"{BRINGS} +0.0 points")]),
     "guidance, errors too large": (
-        [PAIRED, guided(72.0, stderr=6.5)],
-        [("draw", f"{BRINGS} +2.0 points of correctness (3 given), within")],
-    ),
+        [PAIRED, guided(72.0, stderr=6.5)], [("draw", f"{BRINGS} +2.0 points of correctness (3 given), within")]),
     "guidance, example by example": (
         [PAIRED, guided(72.0125, stderr=6.5, points=BY_EXAMPLE)],
-        [("draw", f"{BRINGS} +2.0 points of correctness (3 given): use it.")],
-    ),
+        [("draw", f"{BRINGS} +2.0 points of correctness (3 given): use it.")]),
     # other models
     "rival": (
         [*OURS, rival(96.0), rival(91.0, 1), rival(99.0, judge="attentive")],
-        [("draw", f"{MORE}: look whether it varies what is left open.")],
-    ),
+        [("draw", f"{MORE}: look whether it varies what is left open.")]),
     "rival that varies less": (
         [*OURS, rival(96.0), rival(80.0, 2, "coverage")],
-        [("draw", f"{MORE} and varies less: coverage 80.0 against 95.0 %.")],
-    ),
+        [("draw", f"{MORE} and varies less: coverage 80.0 against 95.0 %.")]),
     "rival that varies as much": (
         [*OURS, rival(96.0), rival(95.5, 2, "coverage")],
-        [("draw", f"{MORE} and varies no less: coverage 95.5 against 95.0 %.")],
-    ),
+        [("draw", f"{MORE} and varies no less: coverage 95.5 against 95.0 %.")]),
     "rival that varies less, within the error": (
         [*OURS, rival(96.0), rival(94.5, 2, "coverage")],
-        [("draw", f"{MORE} and varies no less: coverage 94.5 against 95.0 %.")],
-    ),
+        [("draw", f"{MORE} and varies no less: coverage 94.5 against 95.0 %.")]),
     "rival within the error": ([*OURS, rival(92.0)], []),
     "the prior of the same model is chance": ([*OURS, score("prior", 99.0)], []),
     # what is left open
     "coverage": (
-        [FULL, score("aggregate", 73.2, 3, "coverage")],
-        [("fit", f"{VARIES}fit the posterior longer, or add")],
-    ),
+        [FULL, score("aggregate", 73.2, 3, "coverage")], [("fit", f"{VARIES}fit the posterior longer, or add")]),
     "coverage of guidance": (
-        [guided(99.0, 4), guided(73.2, 3, "coverage")],
-        [("fit", f"{VARIES}use a smaller weight of guidance")],
-    ),
+        [guided(99.0, 4), guided(73.2, 3, "coverage")], [("fit", f"{VARIES}use a smaller weight of guidance")]),
     "enough coverage": ([FULL, score("aggregate", 95.0, 3, "coverage")], []),
     "recall": (
         [FULL, recall(60.0)],

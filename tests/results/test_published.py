@@ -113,17 +113,13 @@ def test_a_table_may_have_models_as_rows_or_as_columns() -> None:
     ("values", "said"),
     [
         ({"published": "WG Table 2, MNST", "column": [COLUMN], "row": [ROW]}, "did you mean 'WG Table 2, MNIST'"),
-        (
-            {"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [{"name": "r", "published": "log p(x)"}]},
-            r"unknown part of WG Table 2, MNIST 'log p\(x\)': did you mean 'log p\(x1\)'",
-        ),
-        (
-            {"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [ROW | {"paper": [1.0]}]},
-            "expected one of the two; leave one out",
-        ),
+        ({"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [{"name": "r", "published": "log p(x)"}]},
+         r"unknown part of WG Table 2, MNIST 'log p\(x\)': did you mean 'log p\(x1\)'"),
+        ({"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [ROW | {"paper": [1.0]}]},
+         "expected one of the two; leave one out"),
         ({"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [{"name": "r"}]}, "none of whose numbers"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_are_said(values: dict[str, object], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         validate(Table, values)

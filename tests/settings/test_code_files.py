@@ -119,10 +119,7 @@ BAD = {
     "raises": ("x = 1\nraise ValueError('no good')\n", "cannot be run: ValueError: no good in line 2; fix the file"),
     "syntax": ("x = (\n", "cannot be run: SyntaxError: '(' was never closed"),
     "leaves": ("import sys\nsys.exit(3)\n", "cannot be run: SystemExit: 3 in line 2"),
-    "no member": (
-        "class Helper: ...\n",
-        "defines no member, expected a public class that derives from one of ",
-    ),
+    "no member": ("class Helper: ...\n", "defines no member, expected a public class that derives from one of "),
     "all": ("__all__ = ['Nothing']\n", "has 'Nothing' in __all__ but does not define it"),
     "no text": ("\udcff", "cannot be read: it is no text in UTF-8 (line 1 has the byte 0xFF"),
     **{f"names {names}": (f"__all__ = {names}\n", NO_LIST) for names in ("3", "[1]", "'Elbo'", "None.__class__")},
