@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from mmgen.artifacts import DatasetWriter
 from mmgen.core.errors import UsageError
+from tests.small_data import write_small
 
 __all__ = ["make_reading_models", "refusal"]
 
@@ -21,13 +21,8 @@ def make_reading_models(folder: Path, stubs: SimpleNamespace) -> None:
     data, generator = folder / "data.h5", np.random.default_rng(0)
     codes = np.stack([np.arange(60) % 2, np.arange(60) // 2 % 2], 1).astype(np.uint8)
     tokens = np.stack([2 + codes[:, 1], codes[:, 0], np.full(60, len(WORDS))], 1).astype(np.uint16)
-    with DatasetWriter(data, size=60, settings={"recipe": "toy"}, seed=0, command="mmgen make-data") as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bits")
-        writer.add_attributes("attributes", {"colour": ["red", "blue"], "size": ["big", "small"]})
-        writer.add_text("text", WORDS, 3)
-        packed = np.packbits(generator.integers(0, 2, (60, 256), np.uint8), axis=1)
-        writer.write(0, {"image": packed, "attributes": codes, "text": tokens})
-        writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
+    pictures, known = generator.integers(0, 2, (60, 1, 16, 16), np.uint8), {"colour": WORDS[:2], "size": WORDS[2:4]}
+    write_small(data, {"image": pictures, "attributes": codes, "text": tokens}, known, (WORDS, ()), (40, 10), "bits")
     labels = {"attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8}}
     words = {"text_network": {"embedding": 4, "hidden": 8, "head": 8}}
     threads = torch.get_num_threads()

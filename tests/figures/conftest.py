@@ -12,13 +12,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import DatasetWriter, parent_record, read_header, write_checkpoint
+from mmgen.artifacts import parent_record, read_header, write_checkpoint
 from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.posteriors import Guidance
 from tests.figures._reading_models import make_reading_models
 from tests.posteriors.stand_in import StandIn, stand_ins
+from tests.small_data import write_small
 
 INFO = AttributesDescription(
     name="attributes", names=("digit", "scale"), values=(("0", "1", "2", "3"), ("big", "small"))
@@ -133,13 +134,8 @@ def _dataset(path: Path) -> None:
     images = (generator.random((160, 1, 16, 16)) < 0.1).astype(np.uint8)
     images[..., :8] |= codes[:, 0, None, None, None]
     images[..., 8:] |= codes[:, 1, None, None, None]
-    settings = {"recipe": "mnist-a", "size": 16, "remark": HOSTILE}
-    with DatasetWriter(path, size=160, settings=settings, seed=0, command=f"mmgen make-data {HOSTILE}") as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bits")
-        writer.add_attributes("attributes", {"parity": ["even", "odd"], "magnitude": [HOSTILE, "high"]})
-        packed = np.packbits(images.reshape(160, -1), axis=1)
-        writer.write(0, {"image": packed, "attributes": codes})
-        writer.add_splits("iid", train=np.arange(100), val=np.arange(100, 120), test=np.arange(120, 160))
+    labels, values = {"parity": ["even", "odd"], "magnitude": [HOSTILE, "high"]}, {"image": images, "attributes": codes}
+    write_small(path, values, labels, None, (100, 20), "bits", recipe="mnist-a", size=16, remark=HOSTILE)
 
 
 def train_tiny(
@@ -264,12 +260,8 @@ def _write_views(path: Path) -> None:
         inner = inside & np.roll(inside, 1, 0) & np.roll(inside, -1, 0) & np.roll(inside, 1, 1) & np.roll(inside, -1, 1)
         pictures["edges"][row, 0] = 255 * (inside & ~inner)
         pictures["mask"][row, 0] = 255 * inside[::2, ::2]
-    with DatasetWriter(path, size=100, settings={"recipe": "views"}, seed=0, command="mmgen make-data views") as writer:
-        for name, shape in VIEWS.items():
-            writer.add_image(name, shape=shape, layout="bytes")
-        writer.add_attributes("attributes", {"Large": ["no", "yes"], "Red": ["no", "yes"]})
-        writer.write(0, {**pictures, "attributes": codes})
-        writer.add_splits("iid", train=np.arange(60), val=np.arange(60, 70), test=np.arange(70, 100))
+    labels = {"Large": ["no", "yes"], "Red": ["no", "yes"]}
+    write_small(path, {**pictures, "attributes": codes}, labels, parts=(60, 10), recipe="views")
 
 
 @pytest.fixture(scope="session")

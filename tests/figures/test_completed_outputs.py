@@ -97,38 +97,6 @@ def test_scores_say_what_was_not_completed(readers: Path, tmp_path: Path) -> Non
     assert not any("as_given" in json.loads(line) for line in whole.read_text().splitlines())
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (["sample", "jmvae", "--given", "big red", "--no-complete"], "whose descriptions leave no attributes open"),
-        (["eval", "bare", "-m", "log-likelihood", "--no-complete"], "whose descriptions leave no attributes open"),
-        (["eval", "labels", "-m", "active-units", "--no-complete"], "options that it does not read: --no-complete"),
-        (["sample", "labels", "--from", "image", "--to", "image", "--no-complete"], "got --no-complete too"),
-        (["sample", "labels", "--given", "NOT colour=red", "--no-complete"], "drawn by completing descriptions"),
-        (["sample", "elbo-attributes", "--given", "NOT colour=red", "-p", "prior"], "reads no descriptions"),
-        (["plot", "embedding", "elbo", "--no-complete"], "draws nothing from descriptions"),
-        (["sample", "elbo-attributes", "--given", "colour=green"], "colour has no value 'green'"),
-        (["sample", "elbo-attributes", "--given", "form=round"], "form"),
-    ],
-)
-def test_what_cannot_be_completed_is_one_sentence(
-    command: list[str], said: str, readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name, *figure, file = command[: 3 if command[0] == "plot" else 2]
-    out = ["-o", tmp_path / ("x.jsonl" if name == "eval" else "x.png")]
-    rest = command[len(figure) + 2 :]
-    assert exit_code(name, *figure, readers / f"{file}.safetensors", *rest, *out) in (1, 2)
-    message = capsys.readouterr().err.strip()
-    assert said in message and "Traceback" not in message
-    assert not (tmp_path / "x.png").exists()
-
-
-def test_a_report_without_a_model_refuses_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "scores.jsonl").write_text('{"metric": "correctness", "value": 1.0}\n')
-    assert exit_code("report", tmp_path / "scores.jsonl", "--no-complete", "-o", tmp_path / "x.html") == 2
-    assert "got --no-complete, but no model to draw from" in capsys.readouterr().err
-
-
 def test_damaged_descriptions_are_refused(readers: Path, tmp_path: Path) -> None:
     from mmgen.artifacts import read_checkpoint, write_checkpoint
     from mmgen.core.errors import ArtifactError

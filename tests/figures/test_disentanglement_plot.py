@@ -148,3 +148,9 @@ def _labels(world: Path) -> list[str]:
     assert "20 bins" in followed.explanation and "Inactive: below 0.01 nats" in followed.explanation
     pairs = zip(followed.ranked.dimensions, followed.ranked.values, strict=True)
     return [followed.label(dimension, f"z {dimension + 1}", value) for dimension, value in pairs]
+
+
+def test_a_setting_that_is_nothing_is_the_default(tmp_path: Path) -> None:
+    models = [model(name, 0, 1, 2, name="elbo", examples=examples) for name, examples in (("a", None), ("b", 10))]
+    (family,) = group_into_families(read_scores(write(tmp_path / "s.jsonl", *models)), X, "factor-score").families
+    assert [point.label for point in family.points] == ["examples = 10", "examples = default"]

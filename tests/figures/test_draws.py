@@ -154,3 +154,8 @@ def test_chosen_concepts_show_many_values() -> None:
 def test_notes_say_who_judged() -> None:
     assert "itself right on 91.2 % of held-out attributes" in explain_red_frames({"digit": 90.0, "mean": 91.2})
     assert "No judge" in explain_red_frames(None)
+
+
+def test_descriptions_are_repeated_one_by_one() -> None:
+    asked = Descriptions(np.array([[0, 1], [1, 0]], np.uint8), np.array([[7], [8]])).repeat(2)
+    assert (asked.codes.tolist(), asked.tokens.tolist()) == ([[0, 1], [0, 1], [1, 0], [1, 0]], [[7], [7], [8], [8]])

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import DatasetWriter
 from mmgen.figures.plots.hierarchy import draw_abstraction
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.pictures import draw_reconstructions, draw_same_descriptions, draw_varied_descriptions
 from mmgen.figures.session import Session, gather_files, open_session
 from mmgen.generation import load
+from tests.small_data import write_small
 
 DIGITS = [str(n) for n in range(10)]
 WORDS = {"text_network": {"embedding": 4, "hidden": 8, "head": 8}}
@@ -28,17 +28,10 @@ def _dataset(path: Path, label: bool, text: bool) -> None:
     tokens = np.full((120, 3), 10, np.uint16)
     for row, code in zip(tokens, codes, strict=True):
         row[: generator.integers(1, 4)] = code
-    with DatasetWriter(path, size=120, settings={"recipe": "bars"}, seed=0, command="mmgen make-data bars") as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bytes")
-        attributes, texts = {}, {}
-        if label:
-            writer.add_attributes("attributes", {"digit": DIGITS})
-            attributes = {"attributes": codes[:, None].astype(np.uint8)}
-        if text:
-            writer.add_text("text", DIGITS, 3)
-            texts = {"text": tokens}
-        writer.write(0, {"image": images, **attributes, **texts})
-        writer.add_splits("iid", train=np.arange(80), val=np.arange(80, 100), test=np.arange(100, 120))
+    values = {"image": images, **({"attributes": codes[:, None].astype(np.uint8)} if label else {})}
+    write_small(
+        path, values | ({"text": tokens} if text else {}), {"digit": DIGITS}, (DIGITS, ()), (80, 20), recipe="bars"
+    )
 
 
 CASES = {

@@ -1,6 +1,7 @@
-"""Guidance in every output: it is done and said, or refused in one sentence."""
+"""Guidance by weights, classifier-free and by gradients in every output: it is done and said, or refused."""
 
 import json
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import Dataset, DatasetWriter, read_header
+import mmgen
+from mmgen.artifacts import Dataset, read_header
 from mmgen.evaluation import needs
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.figures.report.scores import make_score_tables
@@ -21,8 +23,10 @@ from mmgen.metrics import Metric
 from mmgen.metrics.correctness import Correctness
 from mmgen.metrics.coverage import Coverage
 from mmgen.modalities.attributes import AttributesDescription
+from mmgen.posteriors import CandidateStatistics, ClassifierFree, GradientGuided, Guidance
 from mmgen.results.score import read_scores
 from tests.program import exit_code
+from tests.small_data import write_small
 
 
 @pytest.mark.slow
@@ -52,14 +56,10 @@ def test_descriptions_are_completed_with_the_captions_that_spell_them(stubs: Sim
     """A description by all attributes gets its caption by itself; a part of one gets that of its completion."""
     data, file, generator = tmp_path / "data.h5", tmp_path / "m.safetensors", np.random.default_rng(0)
     codes = np.stack([np.arange(60) % 2, np.arange(60) // 2 % 2], 1).astype(np.uint8)
-    with DatasetWriter(data, size=60, settings={"recipe": "toy"}, seed=0, command="mmgen make-data") as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bits")
-        writer.add_attributes("attributes", {"colour": ["red", "blue"], "size": ["big", "small"]})
-        writer.add_text("text", ("red", "blue", "big", "small"), 2, ("colour", "size"))
-        packed = np.packbits(generator.integers(0, 2, (60, 256), np.uint8), axis=1)
-        tokens = (codes + np.array([0, 2])).astype(np.uint16)
-        writer.write(0, {"image": packed, "attributes": codes, "text": tokens})
-        writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
+    tokens, pictures = (codes + np.array([0, 2])).astype(np.uint16), generator.integers(0, 2, (60, 1, 16, 16), np.uint8)
+    words, known = ("red", "blue", "big", "small"), {"colour": ["red", "blue"], "size": ["big", "small"]}
+    values = {"image": pictures, "attributes": codes, "text": tokens}
+    write_small(data, values, known, (words, ("colour", "size")), (40, 10), "bits")
     networks = {name: {"embedding": 4, "hidden": 8} for name in ("attribute_network", "text_network")}
     objective = {"name": "elbo", "modalities": ["image", "text", "attributes"]}
     stubs.train_tiny(data, file, objective, 2, **networks)
@@ -124,55 +124,83 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
     assert [row.posterior for row in table.rows] == ["q(z) guided (w = 2): q(z) times p(y|z)^2"]
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (
-            ["sample", "elbo", "--given", "colour=red", "--guidance", "-1"],
-            "guidance got -1, expected a number",
-        ),
-        (["sample", "elbo", "--given", "colour=red", "--guidance", "nan"], "guidance got nan, expected"),
-        (["sample", "elbo", "--guidance", "3", "--no-complete"], "an empty description"),
-        (["sample", "elbo", "--from", "image", "--guidance", "3"], "got --guidance too"),
-        (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs a decoder"),
-        (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or with an effective"),
-        (["eval", "elbo-attributes", "--guidance", "0:effective=9"], "weight above 0, such as 3:effective=9"),
-        (["sample", "labels", "--given", "colour=red OR colour=blue", "--no-complete"], "leave --no-complete"),
-        (["eval", "elbo-attributes", "--guidance", "1,,3"], "--guidance got nothing, expected a number from 0"),
-        (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got 1;3, expected a number from 0"),
-        (["eval", "elbo-attributes", "--guidance", "1,inf"], "guidance got inf, expected"),
-        (["eval", "elbo-attributes", "-m", "active-units", "--guidance", "1"], "active-units got guidance"),
-        (["eval", "bare", "-m", "log-likelihood", "--guidance", "1"], "guidance needs a decoder"),
-        (["plot", "contours", "elbo-attributes", "--guidance", "2"], "leave out --guidance"),
-        (["plot", "hierarchy", "cvae", "--guidance", "2"], "guidance needs a decoder"),
-        (["plot", "hierarchy", "elbo-attributes", "--guidance", "-2"], "guidance got -2, expected"),
-        (
-            ["plot", "hierarchy", "elbo-attributes", "--guidance", "2", "--given", "NOT colour=red"],
-            "descriptions without operators",
-        ),
-        (["report", "cvae", "--guidance", "2"], "guidance needs a decoder"),
-        (
-            ["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "3:effective=9"],
-            "got '3:effective=9', expected a number without options, such as 3; set the number of candidates",
-        ),
-        (["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "many"], "got 'many', expected a number"),
-        (["plot", "hierarchy", "labels", "--given", "one red"], "reads attributes"),
-        (["plot", "hierarchy", "elbo-attributes", "--given", "one red"], "reads attributes"),
-        (["plot", "contours", "elbo-attributes", "--given", "one red"], "reads attributes"),
-        (["plot", "contours", "elbo-text", "--given", "colour=red"], "reads text"),
-        (["plot", "contours", "elbo", "--given", "big red"], "neither an encoder nor a decoder of text"),
-    ],
-)
+REFUSED = """
+sample elbo --given colour=red --guidance -1 | guidance got -1, expected a number
+sample elbo --given colour=red --guidance nan | guidance got nan, expected
+sample elbo --guidance 3 --no-complete | an empty description
+sample elbo --from image --guidance 3 | got --guidance too
+sample cvae --given colour=red --guidance 3 | guidance needs a decoder
+sample elbo --given colour=red --guidance 3:even | such as 3, or with an effective
+eval elbo-attributes --guidance 0:effective=9 | weight above 0, such as 3:effective=9
+sample labels --given 'colour=red OR colour=blue' --no-complete | leave --no-complete
+eval elbo-attributes --guidance 1,,3 | --guidance got nothing, expected a number from 0
+eval elbo-attributes --guidance 1;3 | --guidance got 1;3, expected a number from 0
+eval elbo-attributes --guidance 1,inf | guidance got inf, expected
+eval elbo-attributes -m active-units --guidance 1 | active-units got guidance
+eval bare -m log-likelihood --guidance 1 | guidance needs a decoder
+plot contours elbo-attributes --guidance 2 | leave out --guidance
+plot hierarchy cvae --guidance 2 | guidance needs a decoder
+plot hierarchy elbo-attributes --guidance -2 | guidance got -2, expected
+plot hierarchy elbo-attributes --guidance 2 --given 'NOT colour=red' | draw it with mmgen sample --guidance
+report cvae --guidance 2 | guidance needs a decoder
+fit-aggregate elbo --given attributes --guidance 3:effective=9 | such as 3; set the number of candidates
+fit-aggregate elbo --given attributes --guidance many | got 'many', expected a number
+plot hierarchy labels --given 'one red' | reads attributes
+plot hierarchy elbo-attributes --given 'one red' | reads attributes
+plot contours elbo-attributes --given 'one red' | reads attributes
+plot contours elbo-text --given colour=red | reads text
+plot contours elbo --given 'big red' | neither an encoder nor a decoder of text
+sample jmvae --given 'big red' --no-complete | whose descriptions leave no attributes open
+eval bare -m log-likelihood --no-complete | whose descriptions leave no attributes open
+eval labels -m active-units --no-complete | options that it does not read: --no-complete
+sample labels --from image --to image --no-complete | got --no-complete too
+sample labels --given 'NOT colour=red' --no-complete | drawn by completing descriptions
+sample elbo-attributes --given 'NOT colour=red' -p prior | reads no descriptions
+plot embedding elbo --no-complete | draws nothing from descriptions
+sample elbo-attributes --given colour=green | colour has no value 'green'
+sample elbo-attributes --given form=round | form
+sample elbo --given colour=red --guidance cfg:1 | needs a fitted rectified flow, but
+sample elbo-attributes --given colour=red --guidance cfg:1 | a fitted rectified flow;
+sample nothing --given colour=red --guidance cfg:1 | got q(z), expected a posterior
+sample certain --given colour=red --guidance cfg:1 | unconditional=0
+sample guided --given colour=red --guidance cfg:1 | fitted with guidance by p(words | z)
+sample attributes --given colour=red --guidance cfg | guidance got cfg, expected
+sample attributes --given colour=red --guidance cfg:0 | above 0, such as cfg:0.5
+sample attributes --given colour=red --guidance cfg:1:candidates=9 | option of weights
+sample attributes --given colour=red --guidance cfg:1:start=0.8:end=0.2 | 0 <= start < end <= 1
+sample attributes --given colour=red --guidance gradient:1:effective=9 | option of
+sample attributes --given colour=red --guidance 3:start=0.2 | option of cfg and gradient
+sample attributes --given colour=red --guidance cfg:1:start=nan | 0 <= start < end <= 1
+sample attributes --given colour=red --posterior prior --guidance cfg:1 | prior
+sample elbo --given colour=red --guidance gradient:1 | needs a fitted rectified flow, but
+sample elbo-attributes --given colour=red --guidance gradient:1 | a fitted rectified flow
+sample attributes --given colour=red --guidance gradient:0 | such as gradient:0.5
+eval attributes --guidance cfg:1,cfg:1 | --guidance got cfg:1 twice
+fit-aggregate elbo --target true --family rectified-flow | use --family realnvp
+fit-aggregate elbo --guidance cfg:1 | expected a number without options
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", REFUSED)
 def test_what_cannot_be_is_one_sentence(
-    readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], said: str
+    readers: Path, flows: Path, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    at = 2 if command[0] == "plot" else 1
-    words = [*command[:at], readers / f"{command[at]}.safetensors", *command[at + 1 :]]
-    out = tmp_path / "out.html" if command[0] == "report" else tmp_path / "out.png"
-    assert exit_code(*words, "-o", out) in (1, 2)
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("mmgen: ")]
+    typed, said = line.split(" | ", 1)
+    name, *words = shlex.split(typed)
+    figure = [words.pop(0)] if name == "plot" else []
+    model = f"{words.pop(0)}.safetensors"
+    out = tmp_path / {"report": "out.html", "eval": "out.jsonl"}.get(name, "out.png")
+    file = (flows if (flows / model).exists() else readers) / model
+    assert exit_code(name, *figure, file, *words, "-o", out) in (1, 2)
+    told = [one for one in capsys.readouterr().err.splitlines() if one.startswith("mmgen: ")]
     assert len(told) == 1 and said in told[0], told
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_without_a_model_completes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scores.jsonl").write_text('{"metric": "correctness", "value": 1.0}\n')
+    assert exit_code("report", tmp_path / "scores.jsonl", "--no-complete", "-o", tmp_path / "x.html") == 2
+    assert "got --no-complete, but no model to draw from" in capsys.readouterr().err
 
 
 def test_guided_descriptions_are_told_right_from_wrong(readers: Path) -> None:
@@ -203,3 +231,118 @@ def test_guided_descriptions_are_told_right_from_wrong(readers: Path) -> None:
         and drawn.describe_mismatch(0, 1, loaded.attributes) == ""
     )
     assert drawn.describe_mismatch(2, 0, loaded.attributes) == "judge: red"
+
+
+TINY = ["--family", "rectified-flow", "--steps", "3", "--examples", "40", "--set", "aggregate.family.width=8",
+        "--set", "aggregate.family.blocks=1", "--set", "aggregate.family.steps=2",
+        "--set", "aggregate.family.density_steps=2"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def flows(readers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of flows fitted to a model of attributes, given attributes and nothing."""
+    folder = tmp_path_factory.mktemp("flows")
+    model = readers / "elbo.safetensors"
+    fits = {
+        "attributes": ["--given", "attributes"],
+        "nothing": ["--given", "nothing"],
+        "certain": ["--given", "attributes", "--set", "aggregate.family.unconditional=0"],
+        "guided": ["--from", str(folder / "attributes.safetensors"), "--guidance", "2"],
+    }
+    for name, options in fits.items():
+        settings = TINY if name != "guided" else ["--steps", "3", "--examples", "40"]
+        assert exit_code("fit-aggregate", model, *options, *settings, "-o", folder / f"{name}.safetensors") == 0
+    return folder
+
+
+@pytest.mark.slow_cases("cfg")
+@pytest.mark.parametrize(
+    ("method", "words", "window", "said"),
+    [
+        ("cfg", "colour=red NOT size=big", "start=0.2:end=0.8", "q_agg guided (cfg 1, start 0.2, end 0.8)"),
+        ("gradient", "colour=red NOT size=big OR colour=blue", "end=0.8", "q_agg guided (gradient 1, end 0.8)"),
+    ],
+    ids=["cfg", "gradient"],
+)
+def test_guidance_of_flows_reaches_every_output(
+    flows: Path, method: str, words: str, window: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, samples, lines = flows / "attributes.safetensors", tmp_path / "s.h5", tmp_path / "scores.jsonl"
+    assert read_header(file).settings["training"]["average"] == 0.999
+    assert exit_code("sample", file, "--given", words, "--guidance", f"{method}:2", "-n", "3", "-o", samples) == 0
+    settings = read_header(samples).settings
+    assert (settings["guidance"], settings["method"], settings["base"]) == (2.0, method, "aggregate")
+    assert "candidates" not in settings
+    weights = f"0,{method}:1,{method}:1:{window}"
+    asked = ["-m", "log-likelihood", "--number", "3", "--samples", "3", "--guidance", weights]
+    assert exit_code("eval", file, *asked, "-o", lines) == 0
+    scores = [json.loads(line) for line in lines.read_text().splitlines()]
+    kinds = [(s.get("guidance"), s.get("guidance_method")) for s in scores if s["protocol"] == "importance"]
+    assert kinds == [(None, None), (1.0, method), (1.0, f"{method}:{window}")]
+    assert exit_code("compare", lines) == 0
+    assert f"q_agg guided ({method} 1)" in capsys.readouterr().out
+    if method == "gradient":  # a flow that reads no description answers every one, by p(words | z) alone
+        nothing = flows / "nothing.safetensors"
+        assert exit_code("sample", nothing, "--given", words, "--guidance", "gradient:2", "-o", tmp_path / "n.h5") == 0
+        return
+    page = tmp_path / "r.html"
+    assert exit_code("report", file, lines, "--guidance", "cfg:1", "-o", page) == 0
+    assert said in page.read_text() and page.read_text().count("q_agg guided (cfg 1)") > 1
+    assert exit_code("explore", file, "--guidance", "cfg:1", "-o", tmp_path / "e.html") == 0
+    assert exit_code("plot", "hierarchy", file, "--guidance", "cfg:1", "-o", tmp_path / "h.png") == 0
+
+
+@pytest.mark.parametrize(("method", "kind"), [("cfg", ClassifierFree), ("gradient", GradientGuided)])
+def test_guidance_of_flows_in_python(flows: Path, method: str, kind: type) -> None:
+    model = mmgen.load(flows / "attributes.safetensors")
+    guided = model.guided(f"{method}:1")
+    posterior, words = guided.posteriors["aggregate"], guided.describe("colour=red")
+    assert list(guided.posteriors) == ["aggregate"]
+    assert isinstance(posterior, kind) and posterior.guidance == Guidance(1.0, method)
+    z, again = (posterior.sample(words, 4, torch.Generator().manual_seed(0)) for _ in range(2))
+    assert z.equal(again) and z.shape == (4, 1, model.model.latent_size)
+    assert not z.equal(model.posteriors["aggregate"].sample(words, 4, torch.Generator().manual_seed(0)))
+    density = posterior.log_prob(z, words)
+    assert density.shape == (4, 1) and bool(density.isfinite().all())
+
+
+@pytest.mark.slow
+def test_a_flow_chooses_among_few_candidates_by_default(flows: Path, readers: Path, tmp_path: Path) -> None:
+    """Their draws are slow; the number is in the file, and more are drawn where they are asked for."""
+    for file, guidance, expected in (
+        (flows / "attributes.safetensors", "3", (8, 1.0)),
+        (flows / "attributes.safetensors", "3:candidates=4", (4, 10.0)),
+        (flows / "attributes.safetensors", "3:effective=2", (4096, 2.0)),
+        (readers / "elbo-attributes.safetensors", "3", (4096, 10.0)),
+        (flows / "nothing.safetensors", "3", (4096, 10.0)),  # from a pool that all descriptions share
+    ):
+        samples = tmp_path / f"{file.stem}-{guidance.replace(':', '-')}.h5"
+        assert exit_code("sample", file, "--given", "colour=red", "--guidance", guidance, "-n", "2", "-o", samples) == 0
+        settings = read_header(samples).settings
+        assert (settings["candidates"], settings["effective"]) == expected
+    statistics: dict[str, CandidateStatistics] = {}
+    model = mmgen.load(flows / "attributes.safetensors").guided(3).recording(statistics)
+    posterior = model.guided_posterior("aggregate")
+    posterior.sample(model.describe("colour=red"), 5, torch.Generator().manual_seed(0))
+    assert {*statistics["aggregate"].candidates} == {8}
+    assert "found few latents" not in posterior.describe_draws(statistics["aggregate"])
+
+
+def test_gradients_raise_what_the_model_reads(flows: Path) -> None:
+    model = mmgen.load(flows / "attributes.safetensors")
+    words, read = model.describe("colour=red"), []
+    for each in (model, model.guided("gradient:20")):
+        z = each.posteriors["aggregate"].sample(words, 300, torch.Generator().manual_seed(0))
+        read.append(float(model.likelihood.log_prob(z, words).mean()))
+    assert read[1] > read[0] + 0.05
+
+
+def test_guided_parts_are_mixtures_of_guided_whole_descriptions(flows: Path) -> None:
+    model = mmgen.load(flows / "attributes.safetensors").guided("cfg:2")
+    part, source = model.describe("colour=red"), model.posteriors["aggregate"]
+    whole, shares = model.completions.complete(np.array([0, 255], np.uint8))
+    assert len(whole) == 2
+    z = source.sample(part, 5, torch.Generator().manual_seed(0))
+    parts = torch.stack([source.log_prob(z, model.describe_codes(one[None]))[:, 0] for one in whole], -1)
+    expected = (parts + torch.from_numpy(shares).log()).logsumexp(-1)
+    torch.testing.assert_close(source.log_prob(z, part)[:, 0].double(), expected, atol=1e-4, rtol=1e-4)

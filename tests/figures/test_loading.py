@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.likelihoods import log_likelihood
 from mmgen.generation import TrainedModel, load
+from tests.small_data import write_small
 
 MODEL, FITTED = "mnist-a-telbo.safetensors", "mnist-a-telbo-aggregate-realnvp.safetensors"
 
@@ -24,12 +25,9 @@ def folder(stubs: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("examples")
     data, generator = folder / "data.h5", np.random.default_rng(0)
     codes = np.stack([np.arange(60) % 10, np.arange(60) // 10 % 2], 1).astype(np.uint8)
-    with DatasetWriter(data, size=60, settings={"recipe": "mnist-a"}, seed=0, command="mmgen make-data") as writer:
-        writer.add_image("image", shape=(1, 64, 64), layout="bits")
-        writer.add_attributes("attributes", {"digit": [str(digit) for digit in range(10)], "scale": ["small", "big"]})
-        packed = np.packbits(generator.integers(0, 2, (60, 64 * 64), np.uint8), axis=1)
-        writer.write(0, {"image": packed, "attributes": codes})
-        writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
+    pictures = generator.integers(0, 2, (60, 1, 64, 64), np.uint8)
+    known = {"digit": list("0123456789"), "scale": ["small", "big"]}
+    write_small(data, {"image": pictures, "attributes": codes}, known, None, (40, 10), "bits", recipe="mnist-a")
     tables = {"embedding": 4, "hidden": 8, "decoder_hidden": 8}
     stubs.train_tiny(data, folder / MODEL, {"name": "telbo"}, 10, attribute_network=tables)
     stubs.fit_tiny(folder / MODEL, data, folder / FITTED, "aggregate", "attributes")

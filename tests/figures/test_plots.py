@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import DatasetWriter, read_header
+from mmgen.artifacts import read_header
 from mmgen.artifacts.contents import summarise_contents
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import ArtifactError, UsageError
@@ -32,6 +32,7 @@ from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.results.table import Table
+from tests.small_data import write_small
 
 WORDS = (("small", "large"), ("red", "blue"), ("left", "right"))
 NAMES = ("size", "colour", "relation")
@@ -48,12 +49,8 @@ def _dataset(path: Path) -> None:
     for image, (size, colour, side) in zip(images, codes, strict=True):
         image[2 * colour, 4 : 8 + 6 * size, 8 * side : 8 * side + 8] = 220
     tokens = (codes + np.array([0, 2, 4], np.uint8)).astype(np.uint16)
-    with DatasetWriter(path, size=120, settings={"recipe": "toy"}, seed=0, command="mmgen make-data toy") as writer:
-        writer.add_image("image", shape=(3, 16, 16), layout="bytes")
-        writer.add_attributes("attributes", dict(zip(NAMES, map(list, WORDS), strict=True)))
-        writer.add_text("text", list(VOCABULARY), 3, list(NAMES))
-        writer.write(0, {"image": images, "attributes": codes, "text": tokens})
-        writer.add_splits("iid", train=np.arange(80), val=np.arange(80, 100), test=np.arange(100, 120))
+    values = {"image": images, "attributes": codes, "text": tokens}
+    write_small(path, values, INFO, (VOCABULARY, NAMES), (80, 20))
 
 
 @pytest.fixture(autouse=True)

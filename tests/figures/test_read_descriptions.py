@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import read_samples
+from mmgen.commands._exporting import write_card
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.evaluation.drawn import ClassifiedPictures
 from mmgen.evaluation.queries import Queries
@@ -22,7 +23,11 @@ from tests.figures._reading_models import refusal
 from tests.program import exit_code
 
 GIVEN = {"attributes": ("colour=red", "colour=blue"), "caption": ("big red", "small blue")}
+
+
 FILES = ("labels", "elbo", "both", "jmvae", "cvae", "bare", "elbo-attributes", "elbo-text", "elbo-nothing", "elbo-true")
+
+
 WEIGHTS = (0.0, 2.0)
 
 
@@ -228,3 +233,26 @@ def test_posteriors_that_are_taken_unless_told(readers: Path) -> None:
     assert taken("elbo-text", "") == "prior" and taken("elbo-nothing", "") == "aggregate"
     assert taken("elbo", "colour=red", 2.0) == "prior" and taken("elbo-nothing", "colour=red", 2.0) == "aggregate"
     assert taken("cvae", "colour=red") == "own"
+
+
+HAS = {
+    "labels": {"image", "attributes"},
+    "elbo": {"image", "attributes"},
+    "both": {"image", "attributes", "text"},
+    "jmvae": {"image", "text"},
+    "cvae": {"image", "attributes"},
+    "bare": {"image"},
+    "elbo-attributes": {"image", "attributes"},
+}
+
+
+@pytest.mark.parametrize("name", HAS)
+def test_a_model_is_said_to_be_of_the_modalities_that_its_objective_looks_at(readers: Path, name: str) -> None:
+    """Its data have pictures, attributes and captions, each with words of its own for what it is."""
+    loaded = load(readers / f"{name}.safetensors")
+    assert set(loaded.settings.data.modalities) == {"image", "attributes", "text"}
+    assert set(loaded.settings.modalities) == HAS[name]
+    card = write_card(loaded, {}, [], [], "")
+    for said in (repr(loaded), loaded._repr_html_(), card):
+        found = {part for part, each in loaded.settings.data.modalities.items() if each.describe_size() in said}
+        assert found == HAS[name], said

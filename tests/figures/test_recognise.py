@@ -1,17 +1,22 @@
 """From images to attributes, and the samples file: sizes, sources, probabilities, the way through the command line."""
 
 import json
+import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from mmgen.artifacts import Dataset, read_header
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.drawing.samples import sample_grid
+from mmgen.figures.session import gather_files
 from mmgen.generation import load
-from mmgen.generation.classifiers import find_classifier
+from mmgen.generation.classifiers import find_classifier, find_dataset_classifier as find_judge_of_scores
 from mmgen.generation.draws import draw
 from mmgen.generation.encode import attribute_probabilities, list_predictions
 from mmgen.generation.examples import read_file_images
@@ -128,15 +133,6 @@ def test_every_kind_of_model_draws(world: Path, name: str) -> None:
         assert len(sample_grid(drawn, loaded.attributes, sampled=True).boxes) == 2
 
 
-def test_find_judge_wants_the_same_dataset(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    import shutil
-
-    shutil.copy(world / "flat.safetensors", tmp_path)
-    assert find_classifier(tmp_path / "flat.safetensors") is None
-    assert find_classifier(tmp_path / "flat.safetensors", [world / "x"]) == (world / "judge.safetensors").resolve()
-
-
 @pytest.mark.slow
 def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     aggregate, grid = world / "flat-aggregate.safetensors", tmp_path / "grid.png"
@@ -183,3 +179,49 @@ def test_wrong_usage_is_one_sentence(
     assert exit_code("sample", world / "flat.safetensors", *arguments) == 2
     out, err = capfd.readouterr()
     assert out == "" and message in err and len(err.strip().splitlines()) == 1
+
+
+@pytest.fixture
+def folder(world: Path, stubs: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model and its data with two judges: "good" is the older one, "new" knows less."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("data.h5", "flat.safetensors"):
+        shutil.copy(world / name, tmp_path)
+    with Dataset.open(tmp_path / "data.h5") as data:
+        info = data.attributes["attributes"]
+    for age, (name, accuracy) in enumerate([("new", {"mean": 60.0}), ("good", {"mean": 95.0}), ("blank", {})]):
+        path = tmp_path / f"{name}.safetensors"
+        stubs.save_judge(tmp_path / "data.h5", path, 1, info, accuracy)
+        os.utime(path, (1e9 - age, 1e9 - age))
+    return tmp_path
+
+
+def _scores(folder: Path, judge: str) -> Path:
+    ids = {"dataset": read_header(folder / "data.h5").content_id, "judge": judge}
+    path = folder / "scores.jsonl"
+    path.write_text(json.dumps({"metric": "correctness", "value": 80.0, "ids": ids}) + "\n")
+    return path
+
+
+def test_one_rule_for_scores_and_pictures(folder: Path) -> None:
+    with Dataset.open(folder / "data.h5") as data:
+        assert find_judge_of_scores(data, [folder]).name == "good.safetensors"
+    assert find_classifier(folder / "flat.safetensors").name == "good.safetensors"
+    (folder / "good.safetensors").unlink()
+    assert find_classifier(folder / "flat.safetensors").name == "new.safetensors"
+
+
+def test_a_report_takes_the_judge_that_gave_its_scores(folder: Path) -> None:
+    model, new = folder / "flat.safetensors", folder / "new.safetensors"
+    scores = _scores(folder, read_header(new).content_id)
+    for more in ([], [folder / "good.safetensors", new]):
+        report_files = gather_files([model, scores, *more])
+        assert report_files.groups[0].judge.name == "new.safetensors"
+        assert not report_files.notices
+    assert gather_files([model]).groups[0].judge.name == "good.safetensors"
+
+
+def test_a_report_whose_scores_another_judge_gave_says_so(folder: Path) -> None:
+    report_files = gather_files([folder / "flat.safetensors", _scores(folder, "lost")])
+    assert report_files.groups[0].judge.name == "good.safetensors"
+    assert "judged by good.safetensors, which gave none of the scores" in report_files.notices[0]

@@ -267,7 +267,12 @@ def test_runs_that_differ_only_in_their_seed_are_one_row() -> None:
 
     names = {f"m{seed}": f"telbo-seed{seed}" for seed in range(3)} | {"other": "jmvae"}
     scores = [
-        replace(one, ids=one.ids | {"model": f"m{seed}"}, by_attribute={"digit": 60.0 + seed})
+        replace(
+            one,
+            ids=one.ids | {"model": f"m{seed}"},
+            by_attribute={"digit": 60.0 + seed},
+            details={"ceiling": 90.0},
+        )
         for seed, one in enumerate(score("telbo", seed, value) for seed, value in enumerate((80.0, 82.0, 87.0)))
     ]
     single = score("jmvae", 0, 70.0)
@@ -277,6 +282,7 @@ def test_runs_that_differ_only_in_their_seed_are_one_row() -> None:
         ("telbo", "83 ± 4"), ("jmvae", "70.0 ± 0.5")
     ]  # fmt: skip
     assert table.rows[0].cells[0] and "standard deviation over 3 seeds" in table.rows[0].cells[0].detail
+    assert "real pictures" not in table.rows[0].cells[0].detail, "each run has its own"
     assert table.rows[0].cells[0].best
     assert any("Rows of 3 seeds: mean ± standard deviation" in note for note in table.footnotes)
     assert table.by_attribute is not None

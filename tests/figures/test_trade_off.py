@@ -284,3 +284,10 @@ def test_one_family_alone_is_not_named(tmp_path: Path) -> None:
         read_scores(write(tmp_path / "o.jsonl", pair(86.7, 79.4, family="realnvp"))), BOTH
     ).curves
     assert curve.name == "q_agg"
+
+
+def test_what_another_exceeds_on_one_axis_and_equals_on_the_other_is_not_best(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", pair(86.0, 79.4), pair(80.0, 79.4, "prior"), pair(86.0, 70.0, "own"))
+    assert [(point.x.value, point.y.value) for point in compute_trade_off(read_scores(path), BOTH).best] == [
+        (79.4, 86.0)
+    ]

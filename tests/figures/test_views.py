@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from mmgen.artifacts import Dataset, DatasetWriter, write_samples
+from mmgen.artifacts import Dataset, write_samples
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.notation import UNKNOWN
@@ -31,6 +31,7 @@ from mmgen.generation.translations import (
 )
 from mmgen.modalities.text import TextDescription
 from tests.program import exit_code
+from tests.small_data import write_small
 
 NAMES = ("image", "edges", "mask")
 
@@ -168,11 +169,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> 
     for row in tokens:
         row[: generator.integers(1, 4)] = generator.integers(0, 3)
     images = np.repeat(60 * tokens[:, :1, None, None], 256, axis=1).reshape(60, 1, 16, 16).astype(np.uint8)
-    with DatasetWriter(folder / "data.h5", size=60, settings={"recipe": "words"}, seed=0) as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bytes")
-        writer.add_text("text", list(WORDS), 3)
-        writer.write(0, {"image": images, "text": tokens})
-        writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
+    write_small(folder / "data.h5", {"image": images, "text": tokens}, None, (WORDS, ()), (40, 10), recipe="words")
     objective = {"name": "mvae", "modalities": ["image", "text"], "weights": {}}
     networks = {"text_network": {"embedding": 4, "hidden": 8, "head": 8}}
     stubs.train_tiny(folder / "data.h5", folder / "model.safetensors", objective, **networks)

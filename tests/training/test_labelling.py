@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import mmgen
-from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
+from mmgen.artifacts import Dataset, read_checkpoint
 from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.plots._base import draw_plot
@@ -18,6 +18,7 @@ from mmgen.training.labelling import LabelledRows, choose_labelled_examples
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
 from mmgen.training.pairing import PairedRows, describe_rows, make_training_rows
 from tests.program import exit_code
+from tests.small_data import write_small
 
 SIZE, TRAIN = 160, 120
 TINY: dict[str, Any] = {
@@ -35,13 +36,8 @@ def write(path: Path, codes: np.ndarray) -> Path:
     images = generator.integers(0, 40, (SIZE, 1, 6, 6))
     for bar in range(3):
         images[place == bar, 0, :, 2 * bar : 2 * bar + 2] += 200
-    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
-        writer.add_image("image", shape=(1, 6, 6), layout="bytes")
-        writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
-        writer.write(0, {"image": images.astype(np.uint8), "attributes": codes[:, None].astype(np.uint8)})
-        rows = np.arange(SIZE)
-        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:140], test=rows[140:])
-    return path
+    values = {"image": images.astype(np.uint8), "attributes": codes[:, None].astype(np.uint8)}
+    return write_small(path, values, {"place": ["left", "middle", "right"]}, parts=(TRAIN, 20), recipe="bars")
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +177,8 @@ def test_what_is_said_and_refused(bars: Path, capsys: pytest.CaptureFixture[str]
     two = settings_of(bars, data={"labelled": 2})
     said = describe_rows(TRAIN, two.build_objective(), two.data)
     assert said.endswith("At least 1 of the 3 values of place have no label.")
+    three = settings_of(bars, data={"labelled": 3})
+    assert "no label" not in describe_rows(TRAIN, three.build_objective(), three.data)
     cases = [
         ({"labelled": None}, "the number of labelled examples, is not set; set both"),
         ({"paired": 0.5}, "since each hides descriptions; leave one out"),

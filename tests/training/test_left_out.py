@@ -16,6 +16,7 @@ from mmgen.modalities.vector import VectorDescription
 from mmgen.models._build import build_model
 from mmgen.settings.config import merge, parse_assignments
 from mmgen.training.model_run import complete_settings, describe_unused_modalities
+from tests.small_data import write_small
 
 MODALITIES = ("image", "edges", "attributes", "text")
 SMALL = ["model.latent_size=2", "model.hidden=8", "model.image_network.name=mlp", "model.image_network.hidden=[8]"]
@@ -25,17 +26,9 @@ SMALL = ["model.latent_size=2", "model.hidden=8", "model.image_network.name=mlp"
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two kinds of pictures, attributes and text: no objective looks at all of them unless told."""
     path = tmp_path_factory.mktemp("left") / "all.h5"
-    rows = np.arange(8)
-    with DatasetWriter(path, size=8, settings={"recipe": "toy"}, seed=0, command="make") as writer:
-        for name in ("image", "edges"):
-            writer.add_image(name, shape=(1, 8, 8), layout="bytes")
-        writer.add_attributes("attributes", {"digit": ["0", "1"]})
-        writer.add_text("text", ("red", "cube"), 2)
-        pictures = np.zeros((8, 1, 8, 8), np.uint8)
-        codes, words = (rows % 2)[:, None].astype(np.uint8), np.zeros((8, 2), np.uint16)
-        writer.write(0, {"image": pictures, "edges": pictures, "attributes": codes, "text": words})
-        writer.add_splits("iid", train=rows[:4], val=rows[4:6], test=rows[6:])
-    return path
+    pictures, codes = np.zeros((8, 1, 8, 8), np.uint8), (np.arange(8) % 2)[:, None].astype(np.uint8)
+    values = {"image": pictures, "edges": pictures, "attributes": codes, "text": np.zeros((8, 2), np.uint16)}
+    return write_small(path, values, {"digit": ["0", "1"]}, (("red", "cube"), ()), (4, 2))
 
 
 def said(path: Path, assignments: list[str], objective: str) -> str:
@@ -163,12 +156,8 @@ def test_what_the_data_lack_is_told_with_what_they_have(name: str, tmp_path: Pat
 
 
 def _captions_alone(path: Path) -> Path:
-    with DatasetWriter(path, size=4, settings={"recipe": "mine"}, seed=0) as writer:
-        writer.add_image("image", shape=(1, 8, 8), layout="bytes")
-        writer.add_text("text", ["a", "dot"], 2)
-        writer.write(0, {"image": np.zeros((4, 1, 8, 8), np.uint8), "text": np.array([[0, 1]] * 4, np.uint16)})
-        writer.add_splits("iid", train=[0, 1], val=[2], test=[3])
-    return path
+    values = {"image": np.zeros((4, 1, 8, 8), np.uint8), "text": np.array([[0, 1]] * 4, np.uint16)}
+    return write_small(path, values, None, (["a", "dot"], ()), (2, 1), recipe="mine")
 
 
 WEIGHED = {

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
+from mmgen.artifacts import Dataset, read_checkpoint
 from mmgen.core.batch import Batch
 from mmgen.core.errors import DataError, Interrupted, SettingsError
 from mmgen.objectives._base import Objective
@@ -28,6 +28,7 @@ from mmgen.training.pairing import (
     paired_count,
 )
 from mmgen.training.state import state_path
+from tests.small_data import write_small
 
 NAMES = ("image", "attributes", "text")
 
@@ -111,6 +112,7 @@ def test_pairs_are_nested_reproducible_and_of_their_seed() -> None:
 
 def test_counts_and_shares_that_leave_nothing() -> None:
     assert [paired_count(60_000, share) for share in (0.0, 0.0005, 0.001, 1.0)] == [0, 30, 60, 60_000]
+    assert paired_count(0, 0.5) == 0, "a part without examples"
     with pytest.raises(DataError, match=r"no whole example of 100 training examples, expected at least 0.01"):
         paired_count(100, 0.001)
 
@@ -165,16 +167,10 @@ def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two pictures of 4x4 with two attributes."""
     path = tmp_path_factory.mktemp("data") / "tiny.h5"
     generator = np.random.default_rng(0)
-    with DatasetWriter(path, size=SIZE, settings={"recipe": "tiny"}, seed=0, command="mmgen make-data tiny") as writer:
-        codes = np.stack([generator.integers(0, 3, SIZE), generator.integers(0, 2, SIZE)], 1).astype(np.uint8)
-        for name in ("image", "edges"):
-            writer.add_image(name, shape=(1, 4, 4), layout="bytes")
-        writer.add_attributes("attributes", {"digit": ["0", "1", "2"], "size": ["big", "small"]})
-        images = {name: generator.integers(0, 256, (SIZE, 1, 4, 4)).astype(np.uint8) for name in ("image", "edges")}
-        writer.write(0, {**images, "attributes": codes})
-        rows = np.arange(SIZE)
-        writer.add_splits("iid", train=rows[:64], val=rows[64:80], test=rows[80:])
-    return path
+    codes = np.stack([generator.integers(0, 3, SIZE), generator.integers(0, 2, SIZE)], 1).astype(np.uint8)
+    images = {name: generator.integers(0, 256, (SIZE, 1, 4, 4)).astype(np.uint8) for name in ("image", "edges")}
+    labels = {"digit": ["0", "1", "2"], "size": ["big", "small"]}
+    return write_small(path, {**images, "attributes": codes}, labels, parts=(64, 16), recipe="tiny")
 
 
 def settings_of(dataset_path: Path, **values: Any) -> ExperimentSettings:

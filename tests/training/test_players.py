@@ -252,6 +252,7 @@ def test_the_log_tells_of_each_player(tmp_path: Path) -> None:
     run(tmp_path / "m.safetensors", forger())
     lines = [json.loads(line) for line in log_path(tmp_path / "m.safetensors").read_text().splitlines()]
     first, checked = lines[0], next(line for line in lines if "validation" in line)
+    assert [line["step"] for line in lines if "validation" in line] == [4, 8, 12], "once at the end"
     assert first["players"].keys() == {"critic", "forger"}
     assert first["players"]["critic"]["terms"].keys() == {"known", "caught"}
     assert first["players"]["forger"]["bound"] == pytest.approx(first["players"]["forger"]["terms"]["passed"])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_checkpoint, read_header, write_checkpoint
+from mmgen.artifacts import Dataset, find_parent, read_checkpoint, read_header, write_checkpoint
 from mmgen.cli._main import main
 from mmgen.commands.train import Train
 from mmgen.core.errors import SettingsError, UsageError
@@ -15,6 +15,7 @@ from mmgen.core.progress import Watch
 from mmgen.settings.config import merge
 from mmgen.training.model_run import complete_settings, train_model
 from mmgen.training.weights import settings_from_start
+from tests.small_data import write_small
 
 SIZE = 40
 VAE: dict[str, Any] = {
@@ -27,16 +28,12 @@ SHORT = {"training": {"steps": 4, "batch": 8, "device": "cpu", "validate_every":
 
 
 def write(path: Path, side: int = 4, words: tuple[str, ...] = ("no", "yes")) -> Path:
-    generator = np.random.default_rng(0)
-    with DatasetWriter(path, size=SIZE, settings={"recipe": "noise"}, seed=0) as writer:
-        writer.add_image("image", (1, side, side), "probabilities")
-        writer.add_attributes("attributes", {"a": list(words)})
-        images = generator.integers(0, 256, (SIZE, 1, side, side), np.uint8)
-        writer.write(0, {"image": images, "attributes": generator.integers(0, 2, (SIZE, 1), np.uint8)})
-        for scheme, first in (("iid", 0), ("other", 10)):
-            rows = np.roll(np.arange(SIZE), -first)
-            writer.add_splits(scheme, train=rows[:20], val=rows[20:30], test=rows[30:])
-    return path
+    generator, parts = np.random.default_rng(0), {}
+    values = {"image": generator.integers(0, 256, (SIZE, 1, side, side), np.uint8)}
+    values["attributes"] = generator.integers(0, 2, (SIZE, 1), np.uint8)
+    for scheme, first in (("iid", 0), ("other", 10)):
+        parts[scheme] = np.split(np.roll(np.arange(SIZE), -first), [20, 30])
+    return write_small(path, values, {"a": words}, None, parts, "probabilities", recipe="noise")
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,6 @@ from tests.training.test_start import dataset_path, train
 
 __all__ = ["dataset_path"]  # a fixture
 
-GIBIBYTE = 2**30
 CASES = [
     (name, settings) for name in mmgen.objectives.names() for settings in ({}, *mmgen.objectives.get(name).variants)
 ]

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 import mmgen.objectives
-from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint, write_checkpoint
+from mmgen.artifacts import Dataset, read_checkpoint
 from mmgen.core.batch import Batch
-from mmgen.core.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
+from mmgen.core.errors import Interrupted, SettingsError, TrainingError, UsageError
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription, unpack_bits
 from mmgen.models._build import build_model
@@ -22,11 +22,12 @@ from mmgen.objectives._base import Bound
 from mmgen.settings.config import merge
 from mmgen.settings.extends import load_preset
 from mmgen.settings.presets import preset_names as preset_names
-from mmgen.training.batches import DatasetRows, Order
+from mmgen.training.batches import DatasetRows, Order, fits_in_memory
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, read_experiment, train_model
 from mmgen.training.state import RunState, describe_interruption, state_path
 from mmgen.training.validation import NanGuard
+from tests.small_data import write_small
 from tests.worlds import added, added_rows
 
 SIZE = 96
@@ -56,16 +57,11 @@ def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset of random binary 16x16 images with two attributes, one value unknown."""
     path = tmp_path_factory.mktemp("data") / "tiny.h5"
     generator = np.random.default_rng(0)
-    with DatasetWriter(path, size=SIZE, settings={"recipe": "tiny"}, seed=0, command="mmgen make-data tiny") as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bits")
-        writer.add_attributes("attributes", {"digit": ["0", "1", "2"], "size": ["big", "small"]})
-        codes = np.stack([generator.integers(0, 3, SIZE), generator.integers(0, 2, SIZE)], 1).astype(np.uint8)
-        codes[5, 0] = 255
-        images = (generator.random((SIZE, 256)) < 0.3).astype(np.uint8)
-        writer.write(0, {"image": np.packbits(images, axis=1), "attributes": codes})
-        rows = np.arange(SIZE)
-        writer.add_splits("iid", train=rows[:64], val=rows[64:80], test=rows[80:])
-    return path
+    codes = np.stack([generator.integers(0, 3, SIZE), generator.integers(0, 2, SIZE)], 1).astype(np.uint8)
+    codes[5, 0] = 255
+    values = {"image": (generator.random((SIZE, 1, 16, 16)) < 0.3).astype(np.uint8), "attributes": codes}
+    labels = {"digit": ["0", "1", "2"], "size": ["big", "small"]}
+    return write_small(path, values, labels, None, (64, 16), "bits", recipe="tiny")
 
 
 def run(dataset_path: Path, out: Path, stop_at: int | None = None, resume: str = "auto", **training: Any) -> None:
@@ -179,19 +175,6 @@ def test_the_last_weights_can_be_kept_instead_of_the_best(dataset_path: Path, tm
     assert not all(torch.equal(value, kept_best[name]) for name, value in kept_last.items())
 
 
-def test_a_state_with_foreign_contents_is_refused_in_one_sentence(dataset_path: Path, tmp_path: Path) -> None:
-    out = tmp_path / "model.safetensors"
-    run(dataset_path, out)
-    header, tensors = read_checkpoint(state_path(out), "training-state")
-    for wrong, facts in (({"task.model.foreign": torch.ones(2)}, header.facts), (tensors, {"step": 12})):
-        write_checkpoint(
-            state_path(out), kind="training-state", tensors=wrong, settings=header.settings, seed=header.seed,
-            parents=(), facts=facts, command="",
-        )  # fmt: skip
-        with pytest.raises(ArtifactError, match="does not fit this run"):
-            run(dataset_path, out)
-
-
 def test_resume_requires_a_state(dataset_path: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="needs the state"):
         run(dataset_path, tmp_path / "m.safetensors", resume="require")
@@ -216,6 +199,19 @@ def test_guard_names_step_and_term() -> None:
     guard.add(7, {**good, "kl": torch.tensor(torch.nan), "bound": torch.tensor(torch.nan)})
     with pytest.raises(TrainingError, match=r"at step 8, in kl;"):
         guard.add(8, {name: torch.tensor(torch.nan) for name in good})
+
+
+def test_means_are_of_the_steps_since_the_last_ones() -> None:
+    guard = NanGuard(interval=2)
+    for numbers, mean in (([1.0, 3.0, 5.0], 3.0), ([10.0, 20.0], 15.0)):
+        for step, number in enumerate(numbers):
+            guard.add(step, {"bound": torch.tensor(number)})
+        assert guard.means() == {"bound": mean}
+
+
+def test_data_stay_in_memory_where_they_take_less_than_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmgen.training.batches.machine_memory", lambda: 100)
+    assert [fits_in_memory(size, torch.device("cpu")) for size in (49, 50)] == [True, False]
 
 
 def test_nan_in_training_leaves_the_last_good_state(dataset_path: Path, tmp_path: Path, monkeypatch: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
+from mmgen.artifacts import Dataset, read_checkpoint
 from mmgen.core.errors import UsageError
 from mmgen.core.views import draw_pixels, view_key
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
@@ -16,6 +16,7 @@ from mmgen.metrics._base import evaluate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import complete_settings, train_model
 from mmgen.training.pairing import PairedRows
+from tests.small_data import write_small
 
 CPU = torch.device("cpu")
 SIZE = 60
@@ -27,13 +28,8 @@ def grey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("views") / "grey.h5"
     images = np.random.default_rng(0).integers(0, 256, (SIZE, 1, 4, 4), np.uint8)
     images[:, :, 0, 0], images[:, :, 0, 1] = 0, 255
-    with DatasetWriter(path, size=SIZE, settings={"recipe": "grey"}, seed=0) as writer:
-        writer.add_image("image", (1, 4, 4), "probabilities")
-        writer.add_attributes("attributes", {"parity": ["even", "odd"]})
-        codes = (np.arange(SIZE) % 2).astype(np.uint8)[:, None]
-        writer.write(0, {"image": images, "attributes": codes})
-        writer.add_splits("iid", train=range(40), val=range(40, 50), test=range(50, SIZE))
-    return path
+    values = {"image": images, "attributes": (np.arange(SIZE) % 2).astype(np.uint8)[:, None]}
+    return write_small(path, values, {"parity": ["even", "odd"]}, None, (40, 10), "probabilities", recipe="grey")
 
 
 def seen(rows: DatasetRows, *numbers: int, view: tuple[int, ...] = ()) -> Tensor:
