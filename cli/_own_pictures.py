@@ -247,8 +247,15 @@ def _attributes_of(survey: "Survey") -> "AttributesDescription":
 
 
 def _most_frequent_rows(rows: list[list[int]]) -> list[tuple[int, ...]]:
-    counts = Counter(map(tuple, rows))
-    return sorted(counts, key=lambda row: (-counts[row], row))[:_DESCRIPTIONS]
+    """Return the most frequent rows; of equally frequent ones, those that have least in common with the ones before."""
+    counts, chosen = Counter(map(tuple, rows)), list[tuple[int, ...]]()
+
+    def rank(row: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        return -counts[row], sum(one == other for each in chosen for one, other in zip(row, each, strict=True)), row
+
+    while counts.keys() - {*chosen} and len(chosen) < _DESCRIPTIONS:
+        chosen.append(min(counts.keys() - {*chosen}, key=rank))
+    return chosen
 
 
 def given_counts(codes: "NDArray[np.uint8]") -> list[int]:

@@ -22,6 +22,7 @@ from mmgen.artifacts.hdf5 import (
 )
 from mmgen.artifacts.header import Header, Parent, make_header
 from mmgen.artifacts.sink import create_hdf5
+from mmgen.core.errors import DataError
 from mmgen.modalities import ROWS
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ class DatasetWriter:
             )
             return
         expected = column.dtype.newbyteorder("=")
-        _require(values.dtype == expected, f"{where}: rows are {values.dtype}, expected {expected}")
+        _require(values.dtype == expected, f"{where}: rows are {values.dtype}, expected {expected}; use astype")
         fault = self._modalities[name].find_fault(values, *array)
         _require(not fault, f"{where}: {fault}")
 
@@ -342,6 +343,10 @@ class DatasetWriter:
         write_header(self._file, self.header)
 
 
+class RowsError(DataError, ValueError):
+    """Error for rows, factors or parts that a recipe writes otherwise than it has declared them."""
+
+
 def _require(condition: bool, message: str) -> None:
     if not condition:
-        raise ValueError(message)
+        raise RowsError(f"a recipe writes what it has not declared: {message}")

@@ -177,6 +177,9 @@ def check_members(path: Path, members: Iterable[OutsideMember]) -> None:
 FORMAT_VERSION = 3
 """Version of the file formats in docs/artifacts.md, the only one that this program reads and writes."""
 
+_READERS = {1: "187d3dc4702a", 2: "9ccb7db6540c"}
+"""The last commit that reads each earlier version; or, from version 3 on, the command that converts it."""
+
 KINDS: dict[str, str] = {
     "dataset": "mmgen make-data",
     "latents": "mmgen fit-aggregate",
@@ -343,7 +346,8 @@ def _check_version(values: Mapping[str, Any], path: Path) -> None:
         )
         raise FormatVersionError(
             f"{path} has format version {version}, written by an earlier mmgen, but mmgen {__version__} reads version "
-            f"{FORMAT_VERSION}; remove it and {again or f'make it again with {maker}'}"
+            f"{FORMAT_VERSION}; keep it and read it with an earlier mmgen (in a clone: git checkout "
+            f"{_READERS[version]}), or {again or f'make it again with {maker}'}"
         )
 
 

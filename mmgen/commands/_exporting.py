@@ -44,7 +44,7 @@ from mmgen.core.progress import Watch
 from mmgen.core.version import __version__
 from mmgen.core.worlds import require_added
 from mmgen.descriptions import ANYTHING, quote_value
-from mmgen.evaluation import default_scores_file, write_scores
+from mmgen.evaluation import write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import WORDS, TrainedModel, can_complete, write_words
@@ -155,7 +155,7 @@ def make_export_files(
     watch: Watch,
     *,
     judge: Path | None = None,
-    scores: Path | None = None,
+    scores: Sequence[Path] = (),
     onnx: bool = False,
     page: bool = False,
     seed: int = 0,
@@ -167,7 +167,7 @@ def make_export_files(
         loaded: The model or aggregate.
         watch: Observer, who shows what is left out.
         judge: The judge; the one near the files by default.
-        scores: Scores of ``mmgen eval``; those near the files by default.
+        scores: Files with scores of ``mmgen eval``; all near the files by default.
         onnx: Whether to add the networks for ONNX, with a script that draws from words.
         page: Whether to add a page that draws from words.
         seed: Seed of the pictures.
@@ -197,12 +197,16 @@ def make_export_files(
         files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
     elif loaded.attributes is not None:
         watch.say("no judge found, so none is exported: make one with mmgen train-classifier")
-    scores_file = scores or _find_scores(loaded, watch)
-    all_scores = read_scores(scores_file) if scores_file else []
-    measured = [score for score in all_scores if _belongs_to_model(score, loaded)]
-    if len(measured) < len(all_scores):
-        watch.say(f"{len(all_scores) - len(measured)} scores of {scores_file} are of other files, and are left out")
-    if scores_file:
+    scores = scores or _find_scores(loaded, watch)
+    latest: dict[tuple[Any, ...], Score] = {}
+    for path in scores:
+        found = read_scores(path)
+        ours = [score for score in found if _belongs_to_model(score, loaded)]
+        latest |= {_identify(score): score for score in ours}
+        if len(ours) < len(found):
+            watch.say(f"{len(found) - len(ours)} scores of {path} are of other files, and are left out")
+    measured = [*latest.values()]
+    if scores:
         write_scores(folder / _SCORES, measured)
         files[_SCORES] = "what was measured, a JSON line each"
     else:
@@ -233,20 +237,25 @@ def make_export_files(
     return [*names, SUMS]
 
 
-def _find_scores(loaded: TrainedModel, watch: Watch) -> Path | None:
-    """Return NAME-scores.jsonl, else the newest file with scores of the model near it or in the current folder."""
-    usual = default_scores_file(last_file(loaded))
-    if usual.exists():
-        return usual
-    folders = {folder.resolve(): folder for folder in (Path(), loaded.model_path.parent, usual.parent)}
+def _find_scores(loaded: TrainedModel, watch: Watch) -> list[Path]:
+    """Return all files with scores of the model near it or in the current folder, the oldest first."""
+    places = (Path(), loaded.model_path.parent, last_file(loaded).parent)
+    folders = {folder.resolve(): folder for folder in places}
     near = [path for folder in folders.values() for path in list_visible_files(folder)]
     near = [path for path in near if path.suffix == ".jsonl" and not path.name.endswith(LOG_ENDING)]
-    for path in sorted(near, key=lambda path: -path.stat().st_mtime):
+    found = []
+    for path in sorted(near, key=lambda path: path.stat().st_mtime):
         with suppress(MmgenError):  # other JSON lines
-            if any(_belongs_to_model(score, loaded) for score in read_scores(path)):
-                watch.say(f"scores of {path}, the newest of this model; --scores names others")
-                return path
-    return None
+            found += [path] if any(_belongs_to_model(score, loaded) for score in read_scores(path)) else []
+    if found:
+        watch.say(f"scores of {', '.join(map(str, found))}; --scores names others")
+    return found
+
+
+def _identify(score: Score) -> tuple[Any, ...]:
+    """Return what a score and a later one of the same have in common."""
+    names = (score.metric, score.quantity, score.source, score.given, score.protocol, score.judge)
+    return (*names, str(sorted(score.conditions.items())))
 
 
 def _belongs_to_model(score: Score, loaded: TrainedModel) -> bool:

@@ -1,11 +1,12 @@
 """``mmgen export``: a folder or an archive with everything that drawing from a model needs."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
 from mmgen.commands._base import Stage
-from mmgen.settings.kinds import File, FilePath, InputFile, Option, Seed, optional_path, path_of
+from mmgen.settings.kinds import File, FilePath, InputFile, Option, Seed, optional_path, path_of, paths_of
 
 __all__ = ["Export"]
 
@@ -26,8 +27,9 @@ class Export(Stage[Path]):
     _: KW_ONLY
     judge: Annotated[File | None, InputFile("classifier")] = None
     """Classifier; found by itself if near."""
-    scores: Annotated[File | None, InputFile("file of scores")] = None
-    """Scores of mmgen eval, for the card, with their errors; found by themselves if near."""
+    scores: Annotated[File | Sequence[File] | None, InputFile("file of scores")] = None
+    """Scores of mmgen eval, for the card, with their errors; repeatable. All of this model are found by themselves if
+    near."""
     onnx: bool = False
     """Also write decoder and fitted posterior as ONNX, compared with PyTorch's, and draw.py, which draws from words
     with them and without PyTorch (needs the extra onnx)."""
@@ -59,7 +61,7 @@ class Export(Stage[Path]):
         loaded = load(path_of(self.model))
         with TemporaryDirectory() as folder:
             names = make_export_files(
-                Path(folder), loaded, self.watch, judge=optional_path(self.judge), scores=optional_path(self.scores),
+                Path(folder), loaded, self.watch, judge=optional_path(self.judge), scores=paths_of(self.scores or []),
                 onnx=self.onnx, page=self.page, seed=self.seed,
             )  # fmt: skip
             write_export(Path(folder), names, out)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mmgen.artifacts import FORMAT_VERSION, Dataset, check_output, read_checkpoint, read_header
+from mmgen.artifacts.header import _READERS
 from mmgen.core.errors import ArtifactError, UsageError
 from tests.artifacts.test_sealed import sealed
 
@@ -107,6 +108,14 @@ def test_newer_format_says_what_to_install(tmp_path, originals, read_all, kind):
         read_all(kind, path)
 
 
+COMMIT = "[0-9a-f]{12}"
+
+
+def test_every_earlier_format_has_a_reader() -> None:
+    """What raises the version adds the last commit that reads the one before, or the command that converts it."""
+    assert [*_READERS] == [*range(1, FORMAT_VERSION)]
+
+
 @pytest.mark.parametrize("kind", ALL)
 def test_older_format_says_how_to_make_it_again(tmp_path, originals, read_all, kind):
     path = tmp_path / "file"
@@ -114,7 +123,8 @@ def test_older_format_says_how_to_make_it_again(tmp_path, originals, read_all, k
     older = {"format_version": FORMAT_VERSION - 1, "facts": "of another shape"}
     _with_header(path, kind, originals[kind], json.dumps(header | older))
     with pytest.raises(
-        ArtifactError, match=f"an earlier mmgen.*; remove it and make it again with: {header['command']}$"
+        ArtifactError,
+        match=rf"an earlier mmgen.*; keep it .* git checkout {COMMIT}\), or make it again with: {header['command']}$",
     ):
         read_all(kind, path)
     for to in (kind, None):
@@ -122,7 +132,7 @@ def test_older_format_says_how_to_make_it_again(tmp_path, originals, read_all, k
             check_output(path, to)
     for command in (None, "", 3, "mmgen\x1b[2J"):
         _with_header(path, kind, originals[kind], json.dumps(header | older | {"command": command}))
-        with pytest.raises(ArtifactError, match=r"; remove it and make it again with:? mmgen") as caught:
+        with pytest.raises(ArtifactError, match=rf"git checkout {COMMIT}\), or make it again with:? mmgen") as caught:
             read_all(kind, path)
         assert str(caught.value).isprintable()
 

@@ -22,7 +22,8 @@ def page_block(page: str, number: int = 0) -> str:
     [
         ("how-to-add-an-objective.md", 0, "objective\ttext-side\tpassed"),
         ("how-to-add-an-objective.md", 1, "objective\tpulled\tpassed"),
-        ("how-to-add-a-recipe.md", 0, "recipe\ttwo-tone\tpassed"),
+        ("how-to-add-a-recipe.md", 0, "recipe\tplain\tpassed"),
+        ("how-to-add-a-recipe.md", 1, "recipe\ttwo-tone\tpassed"),
         ("how-to-add-a-figure.md", 0, "figure\tradii\timported"),
     ],
 )
@@ -59,6 +60,22 @@ def test_settings_make_a_recipe_small(run: Run, tmp_path: Path) -> None:
     assert json.loads(done.stdout) == {"kind": "recipe", "name": "two-tone", "result": "passed", "failure": ""}
     done = run("check", "mine.py", "--set", "sise=8")
     assert done.returncode == 1 and "sise" in done.stdout and "did you mean 'size'?" in done.stdout
+
+
+def test_a_path_among_the_settings_of_a_file_is_found(run: Run, tmp_path: Path) -> None:
+    source = page_block("how-to-add-a-recipe.md")
+    typed = source.replace("number: int = 1000", "number: int = 1000\n    where: Path = Path('x')")
+    (tmp_path / "mine.py").write_text(typed.replace("import numpy", "from pathlib import Path\n\nimport numpy"))
+    done = run("check", "mine.py")
+    assert done.returncode == 1 and "the settings of the file hold the path where" in done.stdout
+
+
+def test_attributes_of_another_type_are_one_sentence(run: Run, tmp_path: Path) -> None:
+    source = page_block("how-to-add-a-recipe.md").replace("self.number, 1), np.uint8", "self.number, 1), np.int64")
+    (tmp_path / "mine.py").write_text(source.replace("255 * white", "np.uint8(255) * white.astype(np.uint8)"))
+    done = run("make-data", "plain", "--code", "mine.py")
+    assert done.returncode == 1 and done.stderr.count("\n") <= 3 and "Traceback" not in done.stderr
+    assert "modalities/attributes: rows are int64, expected uint8; use astype" in done.stderr
 
 
 def test_settings_without_a_recipe_are_refused_before_any_check(run: Run, tmp_path: Path) -> None:

@@ -174,6 +174,12 @@ def test_of_several_captions_the_first_is_drawn(tmp_path: Path) -> None:
     assert all(words.endswith("square") for words in asked)
 
 
+def test_of_equally_frequent_descriptions_those_are_drawn_that_differ_most() -> None:
+    rows = [[a, b] for a in range(3) for b in range(3)]
+    assert own._most_frequent_rows(rows) == [(0, 0), (1, 1), (2, 2)]
+    assert own._most_frequent_rows([[0, 1], *rows]) == [(0, 1), (1, 0), (2, 2)]
+
+
 def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the_data(tmp_path: Path) -> None:
     pictures = folder_with(tmp_path, "colour")
     found = with_side(survey_of(pictures), 64)

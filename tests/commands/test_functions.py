@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import os
 import re
 import shlex
 import shutil
@@ -308,16 +309,26 @@ def test_scores_of_another_name_are_found_by_what_they_measured(made: Path, tmp_
     for name in ("m.safetensors", "a.safetensors"):
         shutil.copyfile(made / name, tmp_path / name)
     loaded, heard = mmgen.load(tmp_path / "a.safetensors"), Heard()
-    assert _find_scores(loaded, heard) is None
+    assert _find_scores(loaded, heard) == []
     scores = (made / "a-scores.jsonl").read_text()
     (tmp_path / "others.jsonl").write_text(scores.replace(loaded.header.content_id, "0" * 64))
     (tmp_path / "a.log.jsonl").write_text("{}")
     (tmp_path / "notes.jsonl").write_text("{}")
-    assert _find_scores(loaded, heard) is None and not heard.said
+    assert _find_scores(loaded, heard) == [] and not heard.said
     (tmp_path / "mine.jsonl").write_text(scores)
-    assert _find_scores(loaded, heard) == tmp_path / "mine.jsonl" and "mine.jsonl" in heard.said[0]
-    (tmp_path / "a-scores.jsonl").write_text(scores)
-    assert _find_scores(loaded, heard) == tmp_path / "a-scores.jsonl" and len(heard.said) == 1
+    assert _find_scores(loaded, heard) == [tmp_path / "mine.jsonl"] and "mine.jsonl" in heard.said[0]
+    os.utime(tmp_path / "mine.jsonl", (1, 1))
+    one = json.loads(scores.splitlines()[0]) | {"points": None}
+    two = [{**one, "quantity": "copies of gaps"}, {**one, "value": 1.25}]
+    (tmp_path / "a-scores.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in two))
+    assert _find_scores(loaded, heard) == [tmp_path / "mine.jsonl", tmp_path / "a-scores.jsonl"]
+    typed(f"export {tmp_path / 'a.safetensors'} {tmp_path / 'all'}")
+    told = [json.loads(line) for line in (tmp_path / "all" / "scores.jsonl").read_text().splitlines()]
+    assert len(told) == len(scores.splitlines()) + 1 and told[-1]["quantity"] == "copies of gaps"
+    assert told[0]["value"] == 1.25, "of the same, the later score"
+    options = " ".join(f"--scores {tmp_path / name}" for name in ("a-scores.jsonl", "mine.jsonl"))
+    typed(f"export {tmp_path / 'a.safetensors'} {tmp_path / 'typed'} {options}")
+    assert len((tmp_path / "typed" / "scores.jsonl").read_text().splitlines()) == len(told)
 
 
 def test_the_card_says_what_was_measured_with_errors_and_how_it_was_made(made: Path, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_wrong_settings_are_named(settings, complaint):
 def test_the_recipe_of_the_documentation_works(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "how-to-add-a-recipe.md").read_text(encoding="utf-8")
     module = {"__name__": "two_tone"}
-    exec(text.split("```python\n")[1].split("```")[0], module)
+    exec(text.split("```python\n")[2].split("```")[0], module)
     identities = set()
     for chunk in (30, 2048):
         path = tmp_path / f"{chunk}.h5"

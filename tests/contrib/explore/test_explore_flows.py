@@ -364,18 +364,18 @@ def test_stored_pictures_beside_a_flow_answer_every_word(shapes: Path, tmp_path:
 
 @pytest.mark.slow
 def test_densities_of_clouds_are_kernel_estimates(page: tuple[Path, Any], chromium: Any) -> None:
-    """Of one description against scipy's, for places without correlation: the same kernel and Scott's width with the
-    effective number; of several descriptions kernels are as wide as each of them.
+    """Of one description against scipy's, for places without correlation: the same kernel and a third of Scott's width
+    with the effective number, so that stripes stay apart; of several descriptions kernels are as wide as each of them.
     """
     from scipy.stats import gaussian_kde
 
     out, _ = page
     generator = np.random.default_rng(0)
-    places, weights = generator.normal(0, (0.15, 0.25), (1000, 2)), generator.random(1000)
+    places, weights = generator.normal(0, (0.3, 0.35), (300, 2)), generator.random(300)
     cells = 31
     line = (np.arange(cells) + 0.5) * 2 / cells - 1
     grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
-    density = gaussian_kde(places.T, weights=weights)(grid.T)
+    density = gaussian_kde(places.T, lambda kde: kde.scotts_factor() / 3, weights)(grid.T)
     order = np.argsort(-density)
     expected = np.empty(len(grid))
     expected[order] = 1 - (np.cumsum(density[order]) - density[order]) / density.sum()
@@ -391,6 +391,12 @@ def test_densities_of_clouds_are_kernel_estimates(page: tuple[Path, Any], chromi
         ]
         inside = np.array(opened.page.evaluate(f"contours({both})")["inside"])
         assert inside[15, 6] > 0.5 and inside[15, 25] > 0.5 and inside[15, 15] < 0.01, "and none between them"
+        stripes = [
+            [x + 0.4 * (n % 4) - 0.6, y, 1, 0] for n, (x, y) in enumerate(generator.normal(0, 0.04, (400, 2)).tolist())
+        ]
+        inside = np.array(opened.page.evaluate(f"contours({stripes})")["inside"])[15]
+        line = [round((0.2 * n - 0.6 + 1) * cells / 2 - 0.5) for n in range(7)]
+        assert all(inside[line[::2]] > 0.1) and all(inside[line[1::2]] < 0.1), "pale shade in stripes, none in gaps"
         far = opened.page.evaluate("contours([[1e21, -1e20, 1, 0], ...Array.from({ length: 30 }, () => [0, 0, 1, 0])])")
         assert np.isfinite(np.array(far["inside"])).all()
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -350,6 +351,10 @@ def test_a_tour_of_four_steps(grey: tuple[Path, Any], chromium: Any) -> None:
             texts.append(says.inner_text())
             if step == 2:
                 assert page.query_selector("#density").evaluate("one => one.value") != ""
+            if step == 3:
+                rows = [each.inner_text().lower() for each in page.query_selector_all("#parts h3") if each.is_visible()]
+                assert {*re.findall("“([^”]+)”", texts[3])} <= {*rows}, "it names what is on the screen"
+                assert ("Red frames" in texts[3]) == bool(page.query_selector("#parts .wrong"))
             page.query_selector("#tour-next").click()
         assert len(set(texts)) == 4 and not tour.is_visible()
         assert not any(sign in text for text in texts for sign in ("q(", "p(", "|"))

@@ -26,8 +26,8 @@ function spread(values, weights, groups) {
 }
 
 // Of each cell of the map, 1 minus the mass of all denser ones, also beside the map: above 0.5 they hold half of it.
-// Points are [x, y, weight, description]; kernels have Scott's width with the effective number of points, from their
-// spread within descriptions.
+// Points are [x, y, weight, description]; kernels have a third of Scott's width with the effective number of points,
+// from their spread within descriptions: his width suits a single Gaussian, and fills the gaps between several clusters.
 function contours(points, around = data.map.around) {
   const side = around * CELLS;
   const weights = points.map((point) => point[2]);
@@ -36,7 +36,7 @@ function contours(points, around = data.map.around) {
   const squares = weights.reduce((sum, weight) => sum + (weight / total) ** 2, 0);
   const widths = [0, 1].map((axis) => {
     const variance = spread(points.map((point) => point[axis]), weights, groups);
-    return Math.min(side, Math.max(0.6, (Math.sqrt(variance) * squares ** (1 / 6) * CELLS) / 2));
+    return Math.min(side, Math.max(0.6, (Math.sqrt(variance) * squares ** (1 / 6) * CELLS) / 6));
   });
   const density = new Float64Array(side * side);
   for (const [x, y, weight] of points) {

@@ -36,8 +36,8 @@
       at: "parts",
       say: () => `Pictures of the same words from each area. “${best.plain}”:${right(best) || " drawn from codes that real pictures have."}` +
         (believed ? ` “${believed.plain}”:${right(believed) || " partly from codes that no real picture has."}` : "") +
-        (data.references.length ? ` “${data.references[0].plain}”: from all codes that the model believes in.` : "") +
-        " Red frames are pictures with a wrong word. Choose other words, and compare.",
+        (document.querySelector("#parts .wrong") ? " Red frames are pictures with a wrong word." : "") +
+        " Choose other words, and compare.",
     },
   ] : [];
   let place = -1;
