@@ -224,14 +224,10 @@ def test_a_sheet_of_a_dataset_shows_all_its_pictures_of_an_example(views: Path) 
         ("anything", {0, 1}),
     ],
 )
-def test_a_sheet_of_the_examples_of_a_description(
-    tmp_path: Path, given: str, expected: set[int] | str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with DatasetWriter(tmp_path / "d.h5", size=6, settings={"recipe": "toy"}, seed=0, command="make") as writer:
-        writer.add_image("image", shape=(1, 8, 8), layout="bytes")
-        writer.add_attributes("attributes", {"size": ["big", "small"]})
-        codes = np.array([[0], [1], [1], [0], [1], [UNKNOWN]], np.uint8)
-        writer.write(0, {"image": np.zeros((6, 1, 8, 8), np.uint8), "attributes": codes})
+def test_a_sheet_of_the_examples_of_a_description(tmp_path: Path, given: str, expected: set[int] | str) -> None:
+    codes = np.array([[0], [1], [1], [0], [1], [UNKNOWN]], np.uint8)
+    columns = {"image": np.zeros((6, 1, 8, 8), np.uint8), "attributes": codes}
+    write_small(tmp_path / "d.h5", columns, {"size": ("big", "small")})
     if isinstance(expected, str):
         with pytest.raises(UsageError, match=expected):
             draw_contact_sheet(tmp_path / "d.h5", given=given)
