@@ -97,6 +97,10 @@ BURSTS = [(225 * burst + unit, 60 * (burst + 1) + 0.01 * (225 * burst + unit + 1
           for burst in range(13) for unit in range(225)]  # fmt: skip
 
 
+def test_a_moment_says_nothing_of_the_time_left() -> None:
+    assert pace_of((0, 0.0), (500, 0.5)).seconds_left(1000) is None
+
+
 def test_the_time_left_does_not_jump() -> None:
     """Unequal parts: right within a half from a tenth on; steady: at once; a minute of nothing promises no hours."""
     for total, marks, since, within in (

@@ -124,6 +124,8 @@ def test_the_model_gets_most_of_the_time(tmp_path: Path) -> None:
     assert "in 6.0 minutes, usually 1,730 steps" in said
     without = own.scale_sizes(chosen, found, 2, steps=0)
     assert without.judge_steps == 200 and without.clock is None
+    few = own.scale_sizes(chosen, found, 2, steps=1500)
+    assert (few.model_steps, few.judge_steps, few.second_judge_steps) == (1500, 750, 500)
 
 
 @pytest.mark.parametrize(("taken", "queries"), [(59, 40), (61, own.FEW_QUERIES)])

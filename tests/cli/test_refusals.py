@@ -30,6 +30,7 @@ SEEDS = {
     "--seeds x": "--seeds got 'x', expected a number of seeds (5) or whole numbers from 0 (0,1,2)",
     "--seeds 1,1": "--seeds got '1,1', expected different numbers",
     "--seeds 2 --seed 3": "--seed and --seeds are given together, expected one of them; leave one out",
+    "--seeds 2 --seed=3": "--seed and --seeds are given together, expected one of them; leave one out",
     "--seeds 2 --set training.seed=1": "--set training.seed got 1, expected the option --seed or --seeds for it",
     "--seed 0 --set training={seed=1}": "--set training.seed got 1, expected the option --seed or --seeds for it",
     "--seeds 2 --devices 2": "--seeds trains one seed after the other in this process",

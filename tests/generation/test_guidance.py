@@ -229,25 +229,6 @@ def test_every_combination_can_be_drawn_from_the_learned_prior() -> None:
         assert drawn > 1.5 * plain
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("colour=red OR", "nothing on one side of an operator"),
-        ("NOT", "NOT without attribute=value"),
-        ("NOT NOT colour=red", "NOT without attribute=value"),
-        ("NOT colour=pink", "colour has no value 'pink'"),
-        ("NOT size=big NOT size=small", "leaves no value of 'size'"),
-        ("colour=red NOT colour=red", "leaves no value of 'colour'"),
-        ("colour=red colour=blue OR size=big", "gives 'colour' twice, .* join alternatives by OR"),
-        ("NOT colour=*", "expected a value"),
-        ("colour=red or size=big", "or OR in capitals"),
-    ],
-)
-def test_expressions_without_sense_are_refused(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        parse_descriptions(loaded(completes=True), [text])
-
-
 @pytest.mark.parametrize("weight", [-1.0, -1e-9, math.nan, math.inf, -math.inf, 1e9])
 def test_weights_that_are_none_are_refused(weight: float) -> None:
     refusing: list[Callable[[], Any]] = [

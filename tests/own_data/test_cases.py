@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.cli._main import main
 from tests.own_data._obeying import CASES, FOLDER, READ, REFUSED
+from tests.program import within
 from tests.worlds import added
 
 PARTS = "which may be parts of a split; call all folders of one level train, val or test"
@@ -69,22 +69,13 @@ OTHER_DOORS = {
 @pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
 @pytest.mark.parametrize(("case", "command", "code", "says"), ROWS, ids=[f"{row[0]}-{row[2]}" for row in ROWS])
 def test_what_people_have_brought(
-    case: str,
-    command: str,
-    code: int,
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    case: str, command: str, code: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if command.startswith("hub"):
         datasets = pytest.importorskip("datasets")
         for name in ("HF_DATASETS_CACHE", "HF_CACHE_HOME"):
             monkeypatch.setattr(datasets.config, name, tmp_path)
-    monkeypatch.chdir(CASES)
     output = [] if "--dry-run" in command else ["-o", str(tmp_path / "d.h5")]
-    with pytest.raises(SystemExit) as left:
-        main(["make-data", *shlex.split(command.format(case)), "--workers", "1", *output])
-    out, err = capsys.readouterr()
-    assert left.value.code == code, err
-    assert says in out + err and "Traceback" not in err
+    done = within(CASES, "make-data", *shlex.split(command.format(case)), "--workers", "1", *output)
+    assert done.returncode == code, done.stderr
+    assert says in done.stdout + done.stderr and "Traceback" not in done.stderr

@@ -177,14 +177,6 @@ def test_folders_in_folders_and_a_table_besides(tmp_path: Path, make: Make) -> N
     assert both.keys() == {"mood", "class_1", "class_2"} and both["mood"].count("bad") == 8
 
 
-def test_one_folder_of_pictures_beside_the_table_says_nothing(tmp_path: Path, make: Make) -> None:
-    write_folder(tmp_path / "p" / "images", table=False)
-    write_csv(
-        tmp_path / "p" / "metadata.csv", [row | {"file_name": f"images/{row['file_name']}"} for row in rows_of(30)]
-    )
-    assert attributes(make(tmp_path / "p")).keys() == {"colour", "size"}
-
-
 def test_tables_in_the_folders_of_parts(tmp_path: Path, make: Make) -> None:
     for part in ("train", "test"):
         write_folder(tmp_path / "p" / part, 20)
@@ -238,48 +230,6 @@ def test_a_group_is_never_in_two_parts(tmp_path: Path, make: Make) -> None:
     assert "person" in attributes(make(folder, group="person", attributes=("person", "size")))
 
 
-def test_the_same_picture_twice_stays_in_one_part(tmp_path: Path, make: Make) -> None:
-    folder = write_folder(tmp_path / "p", 40)
-    for n in range(20, 40):
-        (folder / f"{n:03d}.png").write_bytes(picture(n - 20))
-    data = make(folder)
-    parts = [{row % 20 for row in data.split("iid", part).tolist()} for part in PARTS]
-    assert sum(map(len, parts)) == 20 and all(parts)
-    assert "20 pictures are there twice, byte for byte, and stay in one part" in found(folder)
-
-
-@pytest.mark.parametrize("given", [["train"], ["train", "test"]])
-def test_twins_of_different_groups_stay_in_one_drawn_part(tmp_path: Path, make: Make, given: list[str]) -> None:
-    folder = write_folder(tmp_path / "p", 60)
-    for n in range(30, 60):
-        (folder / f"{n:03d}.png").write_bytes(picture(n - 30))
-    parts = {"person": lambda n: f"p{n}", "split": lambda n: given[n // 5 % len(given)]}
-    write_csv(
-        folder / "metadata.csv", [row | {k: of(n) for k, of in parts.items()} for n, row in enumerate(rows_of(60))]
-    )
-    drawn = make(folder, group="person")
-    twins = [{row % 30 for row in drawn.split("given", part).tolist()} for part in PARTS]
-    assert sum(map(len, twins)) == 30 and all(twins)
-
-
-@pytest.mark.parametrize("settings", [{}, {"group": "person"}])
-def test_twins_in_two_given_parts_are_counted(tmp_path: Path, settings: dict[str, Any]) -> None:
-    folder = write_folder(tmp_path / "p", 60)
-    for n in range(50, 60):
-        (folder / f"{n:03d}.png").write_bytes(picture(n - 50))
-    rows = [row | {"person": f"p{n}", "split": "test" if n >= 45 else "train"} for n, row in enumerate(rows_of(60))]
-    write_csv(folder / "metadata.csv", rows)
-    assert "10 pictures are in two parts, byte for byte" in found(folder, **settings)
-
-
-def test_groups_join_where_they_share_anything() -> None:
-    assert group_by_labels(["a", "b", "a", None, None]).tolist() == [0, 1, 0, 2, 3]
-    assert group_by_labels(["a", "b", "a", None], [1, 2, 3, 2]).tolist() == [0, 1, 0, 1]
-    for groups in (3, 5, 19, 200):
-        parts = draw_parts(np.arange(groups), 0)
-        assert sum(map(len, parts.values())) == groups and all(len(rows) for rows in parts.values())
-
-
 def test_numbers_go_into_bins(tmp_path: Path, make: Make) -> None:
     folder = write_folder(tmp_path / "p", 40)
     rows = [row | {"age": n if n else "", "weight kg": n * 1.5} for n, row in enumerate(rows_of(40))]
@@ -291,56 +241,6 @@ def test_numbers_go_into_bins(tmp_path: Path, make: Make) -> None:
     ages = data.read_factor("age")
     assert np.isnan(ages[0]) and ages[1:].tolist() == list(range(1, 40))
     assert attributes(make(folder, ignore=("age", "weight kg"))).keys() == {"colour", "size"}
-
-
-def test_few_numbers_are_values_in_their_order(tmp_path: Path, make: Make) -> None:
-    folder = write_folder(tmp_path / "p", 40)
-    write_csv(folder / "metadata.csv", [row | {"stars": [10, 9, 1][n % 3]} for n, row in enumerate(rows_of(40))])
-    info = make(folder).attributes["attributes"]
-    assert info.values[info.names.index("stars")] == ("1", "9", "10")
-
-
-def test_captions_are_cut_and_rare_words_left_out(tmp_path: Path, make: Make) -> None:
-    folder = write_folder(tmp_path / "p")
-    rows = rows_of(30)
-    rows[0]["text"], rows[1]["text"] = "one two three four five six", ""
-    write_csv(folder / "metadata.csv", rows)
-    info = make(folder, max_words=3, min_count=2).texts["text"]
-    assert info.length == 3 and not {"one", "square"} & set(info.vocabulary)
-    said = found(folder, max_words=3, min_count=2)
-    assert "cut after 3 words (the longest has 6)" in said and "3 words that occur less than 2 times" in said
-    assert "2 pictures have none" in said  # one is empty, of one all words are rare
-    assert not make(folder, ignore=("text",)).texts
-
-
-def test_everything_that_is_left_out_is_said(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "p", 32)
-    rows = [
-        row | {"always": "x", "never": "", "note": f"n{n}", "hair colour": ["fair", "dark"][n % 2]}
-        for n, row in enumerate(rows_of(30))
-    ]
-    write_csv(folder / "metadata.csv", rows)
-    (folder / "notes.tiff").write_bytes(b"x")
-    (folder / ".hidden").write_bytes(b"x")
-    (folder / "link").symlink_to(tmp_path)
-    (folder / "self").symlink_to("self")
-    said = found(folder)
-    for line in (
-        "pictures: 30, all of 16 x 16 pixels; they become 3x8x8 (crop)",
-        "attribute colour: blue 9, green 9, red 9, unknown 3",
-        "attribute hair_colour (column 'hair colour'): dark 15, fair 15",
-        "left out: column 'always': it is always 'x'",
-        "left out: column 'never': nothing is said in it",
-        "left out: column 'note': it has 30 different values in 30 pictures, expected at least 3 pictures a value; "
-        "up to 255 values become an attribute if --attributes names it",
-        "left out: 2 pictures that no table names: '030.png', '031.png'",
-        "left out: files that are no pictures of PNG, JPEG, WEBP, GIF, BMP, PPM: 1 .tiff",
-        "left out: 1 hidden",
-        "left out: 1 links to folders",
-        "left out: 1 links that cannot be followed",
-        "split 'iid' (85/5/10 % at random): train ",
-    ):
-        assert line in said, said
 
 
 @pytest.mark.parametrize(
@@ -397,14 +297,6 @@ def test_pictures_that_can_hardly_be_meant_are_warned_of(tmp_path: Path) -> None
     assert "warning" not in found(tmp_path / "long", fit="pad", size=32)
 
 
-def test_names_with_accents_are_found_however_they_are_spelled(tmp_path: Path, make: Make) -> None:
-    folder, rows = write_folder(tmp_path / "p"), rows_of(30)
-    (folder / "003.png").rename(folder / unicodedata.normalize("NFD", "café.png"))
-    rows[3]["file_name"] = unicodedata.normalize("NFC", "café.png")
-    write_csv(folder / "metadata.csv", rows)
-    assert make(folder).size == 30
-
-
 def test_unreadable_pictures_can_be_left_out(tmp_path: Path, make: Make) -> None:
     folder = write_folder(tmp_path / "p")
     (folder / "003.png").write_bytes(b"no picture")
@@ -450,3 +342,111 @@ def test_parquet(tmp_path: Path, make: Make) -> None:
     table = arrow.table({name: [row[name] or None for row in rows_of(30)] for name in rows_of(1)[0]})
     parquet.write_table(table, folder / "metadata.parquet")
     assert make(folder).header.content_id == plain
+
+
+def rows_with(number: int = 30, **columns: Callable[[int], Any]) -> list[dict[str, Any]]:
+    """The table's rows with further columns by function of the number."""
+    return [{**row, **{name: of(n) for name, of in columns.items()}} for n, row in enumerate(rows_of(number))]
+
+
+def few_words(n: int) -> str:
+    return {0: "one two three four five six", 1: ""}.get(n, rows_of(30)[n]["text"])
+
+
+SAID: dict[str, tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = {
+    "left out": (
+        rows_with(always=lambda n: "x", never=lambda n: "", note=lambda n: f"n{n}", hair=lambda n: "ab"[n % 2]),
+        {},
+        [
+            "pictures: 30, all of 16 x 16 pixels; they become 3x8x8 (crop)",
+            "attribute colour: blue 9, green 9, red 9, unknown 3",
+            "attribute hair: a 15, b 15",
+            "left out: column 'always': it is always 'x'",
+            "left out: column 'never': nothing is said in it",
+            "left out: column 'note': it has 30 different values in 30 pictures, expected at least 3 pictures a value; "
+            "up to 255 values become an attribute if --attributes names it",
+            "left out: 2 pictures that no table names: '030.png', '031.png'",
+            "left out: files that are no pictures of PNG, JPEG, WEBP, GIF, BMP, PPM: 1 .tiff",
+            "left out: 1 hidden",
+            "left out: 1 links to folders",
+            "left out: 1 links that cannot be followed",
+            "split 'iid' (85/5/10 % at random): train ",
+        ],
+    ),
+    "captions": (
+        rows_with(text=few_words), {"max_words": 3, "min_count": 2},
+        ["cut after 3 words (the longest has 6)", "3 words that occur less than 2 times", "2 pictures have none"],
+    ),  # one is empty, of one all words are rare
+    "numbers in order": (rows_with(stars=lambda n: [10, 9, 1][n % 3]), {}, ["attribute stars: 1 10, 9 10, 10 10"]),
+    "a name that becomes another": (rows_with(**{"hair colour": lambda n: "ab"[n % 2]}), {},
+                                    ["attribute hair_colour (column 'hair colour'): a 15, b 15"]),
+    "images in a folder": ([row | {"file_name": f"images/{row['file_name']}"} for row in rows_of(30)], {},
+                           ["attribute size: large 15, small 15", "captions 'text': 7 words"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_everything_that_is_made_and_left_out_is_said(case: str, tmp_path: Path) -> None:
+    rows, settings, lines = SAID[case]
+    inside = "images" if "images" in rows[0]["file_name"] else "."
+    folder = write_folder(tmp_path / "p" / inside, 32 if case == "left out" else 30, table=False)
+    if case == "left out":
+        for name in ("notes.tiff", ".hidden"):
+            (folder / name).write_bytes(b"x")
+        (folder / "link").symlink_to(tmp_path)
+        (folder / "self").symlink_to("self")
+    write_csv(tmp_path / "p" / "metadata.csv", rows)
+    said = found(tmp_path / "p", **settings)
+    assert [line for line in lines if line not in said] == [], said
+    assert "class" not in said
+
+
+def test_names_with_accents_are_found_however_they_are_spelled(tmp_path: Path, make: Make) -> None:
+    folder, rows = write_folder(tmp_path / "p"), rows_of(30)
+    (folder / "003.png").rename(folder / unicodedata.normalize("NFD", "café.png"))
+    rows[3]["file_name"] = unicodedata.normalize("NFC", "café.png")
+    write_csv(folder / "metadata.csv", rows)
+    assert make(folder).size == 30
+
+
+TWINS: dict[str, tuple[int, dict[str, Callable[[int], Any]], dict[str, Any], str]] = {
+    "alone": (20, {}, {}, "20 pictures are there twice, byte for byte, and stay in one part"),
+    "groups": (30, {"person": lambda n: f"p{n}"}, {"group": "person"}, "30 pictures are there twice, byte for byte"),
+    "a part to draw": (
+        30, {"person": lambda n: f"p{n}", "split": lambda n: ["train", "test"][n // 5 % 2]}, {"group": "person"},
+        "val drawn from train, where none was given"),
+    "given parts": (30, {"split": lambda n: "test" if n >= 45 else "train"}, {}, "15 pictures are in two parts, byte"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TWINS)
+def test_the_same_picture_twice_stays_in_one_part_or_is_counted(case: str, tmp_path: Path, make: Make) -> None:
+    """Also of different groups; parts that are given are as they are."""
+    number, columns, settings, said = TWINS[case]
+    folder = write_folder(tmp_path / "p", 2 * number, table=False)
+    for n in range(number, 2 * number):
+        (folder / f"{n:03d}.png").write_bytes(picture(n - number))
+    write_csv(folder / "metadata.csv", rows_with(2 * number, **columns))
+    assert said in found(folder, **settings)
+    data = make(folder, **settings)
+    twins = [{row % number for row in data.split(next(iter(data.schemes)), part).tolist()} for part in PARTS]
+    assert case == "given parts" or (sum(map(len, twins)) == number and all(twins))
+
+
+@pytest.mark.parametrize(
+    ("labels", "joined"),
+    [
+        ([["a", "b", "a", None, None]], [0, 1, 0, 2, 3]),
+        ([["a", "b", "a", None], [1, 2, 3, 2]], [0, 1, 0, 1]),
+        ([["a", "b", "c", "d"], [1, 1, 2, 2], [7, 8, 8, 9]], [0, 0, 0, 0]),
+    ],
+)
+def test_groups_join_where_they_share_anything(labels: list[Any], joined: list[int]) -> None:
+    assert group_by_labels(*labels).tolist() == joined
+
+
+@pytest.mark.parametrize("groups", [3, 5, 19, 200])
+def test_every_part_has_a_group(groups: int) -> None:
+    parts = draw_parts(np.arange(groups), 0)
+    assert sorted(np.concatenate([*parts.values()]).tolist()) == list(range(groups))
+    assert all(len(rows) for rows in parts.values())

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mmgen.cli._main import main
 from tests.own_data._pictures import picture, rows_of, write_classes, write_csv, write_folder, write_jsonl, zipped
+from tests.program import within
 
 MB = 2**20
 Break = Callable[[Path], None]
@@ -241,27 +241,23 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
 }  # fmt: skip
 
 
-def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
+def refused(here: Path, code: int, *arguments: str) -> str:
     """The sentence that a command leaves with."""
-    with pytest.raises(SystemExit) as left:
-        main(["make-data", "folder", *arguments, "-o", "d.h5", "--workers", "1"])
-    out, err = capsys.readouterr()
-    assert (left.value.code, out) == (code, ""), err
+    done = within(here, "make-data", "folder", *arguments, "-o", "d.h5", "--workers", "1")
+    err = done.stderr
+    assert (done.returncode, done.stdout) == (code, ""), err
     said = [line for line in err.splitlines() if line.startswith("mmgen: ")]
     assert len(said) == 1 and "Traceback" not in err and said[0].removeprefix("mmgen: ").isprintable()
-    assert not [path for path in Path.cwd().iterdir() if "d.h5" in path.name]
+    assert not [path for path in here.iterdir() if "d.h5" in path.name]
     return said[0]
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_folder_ends_in_a_sentence(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_folder_ends_in_a_sentence(case: str, tmp_path: Path) -> None:
     breaks, options, code, says = WRONG[case]
-    monkeypatch.chdir(tmp_path)
-    breaks(write_folder(Path("p")))
+    breaks(write_folder(tmp_path / "p"))
     size = [] if "--size" in options else ["--size", "8"]
-    assert says in refused(capsys, code, "p", *size, *options)
+    assert says in refused(tmp_path, code, "p", *size, *options)
 
 
 def _member(name: str, data: bytes = b"x", **facts: Any) -> Callable[[zipfile.ZipFile], None]:
@@ -287,17 +283,14 @@ ZIPS: dict[str, tuple[Callable[[zipfile.ZipFile], None], str]] = {
 @pytest.mark.slow_cases("bomb")
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("case", ZIPS)
-def test_a_wrong_zip_ends_in_a_sentence(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_zip_ends_in_a_sentence(case: str, tmp_path: Path) -> None:
     add, says = ZIPS[case]
-    monkeypatch.chdir(tmp_path)
     path = zipped(write_folder(tmp_path / "p", table=False), tmp_path / "p.zip")
     with zipfile.ZipFile(path, "a") as archive:
         add(archive)
     tracemalloc.start()
     try:
-        assert says in refused(capsys, 1, "p.zip", "--size", "8")
+        assert says in refused(tmp_path, 1, "p.zip", "--size", "8")
         assert tracemalloc.get_traced_memory()[1] < 20 * MB
     finally:
         tracemalloc.stop()
@@ -305,37 +298,23 @@ def test_a_wrong_zip_ends_in_a_sentence(
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("files", "says"),
     [
-        (None, "there is no folder or zip p; name the one that holds your pictures"),
-        (b"", "cannot read p: it is no zip"),
-        (b"PK\3\4 broken", "cannot read p: it is no zip"),
+        ({}, "there is no folder or zip p; name the one that holds your pictures"),
+        ({"p": b""}, "cannot read p: it is no zip"),
+        ({"p": b"PK\3\4 broken"}, "cannot read p: it is no zip"),
+        ({"p/": b""}, "there are no pictures in p, only nothing"),
+        ({"p/a.tiff": b""}, "there are no pictures in p, only '.tiff'; expected PNG, JPEG"),
     ],
 )
-def test_what_is_no_folder_and_no_zip(
-    data: bytes | None, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    if data is not None:
-        Path("p").write_bytes(data)
-    assert says in refused(capsys, 1, "p")
+def test_what_holds_no_pictures(files: dict[str, bytes], says: str, tmp_path: Path) -> None:
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).write_bytes(data)
+    assert says in refused(tmp_path, 1, "p")
 
 
-def test_a_folder_without_pictures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("p").mkdir()
-    assert "there are no pictures in p, only nothing" in refused(capsys, 1, "p")
-    (Path("p") / "a.tiff").touch()
-    assert "there are no pictures in p, only '.tiff'; expected PNG, JPEG" in refused(capsys, 1, "p")
-    assert "Missing argument 'PICTURES'" in refused(capsys, 2)
-
-
-def test_a_table_of_very_many_pictures_and_values(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_folder(Path("p"), table=False)
-    write_jsonl(Path("p/metadata.jsonl"), [{"file_name": f"{n}.png", "x": f"v{n}", "y": n} for n in range(12_000)])
-    assert "12,000 pictures that the table names are not in p" in refused(capsys, 1, "p")
+def test_a_table_of_very_many_pictures_and_values(tmp_path: Path) -> None:
+    rows = [{"file_name": f"{n}.png", "x": f"v{n}", "y": n} for n in range(12_000)]
+    write_jsonl(write_folder(tmp_path / "p", table=False) / "metadata.jsonl", rows)
+    assert "12,000 pictures that the table names are not in p" in refused(tmp_path, 1, "p")
