@@ -81,6 +81,7 @@ def test_where_no_mirror_has_it_each_is_named_and_nothing_is_left(server, tmp_pa
 def test_only_what_is_missing_or_damaged_is_fetched(server, tmp_path):
     (tmp_path / "a.gz").write_bytes(CONTENT["a.gz"])
     (tmp_path / "b.gz").write_bytes(b"smell")
+    assert is_complete(tmp_path, {"b.gz": ("", 5)}), "of which no checksum is known"
     assert not is_complete(tmp_path, FILES)
     work = download(tmp_path, FILES, [f"{server.address}/good/"], MANUAL)
     assert work.total == 5

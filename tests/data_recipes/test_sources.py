@@ -14,6 +14,7 @@ from mmgen.core.errors import DataError
 from mmgen.data_recipes import _sources
 from mmgen.data_recipes._published import read_npy_header
 from mmgen.data_recipes._sources import fetch_digits, read_digits
+from tests.data_recipes.conftest import write_idx
 
 FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
@@ -50,6 +51,15 @@ def test_files_that_do_not_belong_together_are_refused(small_mnist, tmp_path):
         read_digits("mnist", tmp_path)
     shutil.copy(small_mnist / "train-labels-idx1-ubyte.gz", tmp_path / "train-images-idx3-ubyte.gz")
     with pytest.raises(DataError, match=r"with 3 dimensions .it begins otherwise"):
+        read_digits("mnist", tmp_path)
+
+
+@pytest.mark.parametrize("labels", [[], [0, 10]])
+def test_labels_that_no_digit_has_are_refused(small_mnist, tmp_path, labels):
+    shutil.copytree(small_mnist, tmp_path, dirs_exist_ok=True)
+    write_idx(tmp_path / "t10k-images-idx3-ubyte.gz", np.zeros((len(labels), 28, 28), np.uint8))
+    write_idx(tmp_path / "t10k-labels-idx1-ubyte.gz", np.array(labels, np.uint8))
+    with pytest.raises(DataError, match="must hold at least one label and none above 9"):
         read_digits("mnist", tmp_path)
 
 

@@ -10,13 +10,14 @@ import pytest
 import torch
 
 import mmgen.contrib.baselines
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.cli._main import main
 from mmgen.contrib.baselines import _base as networks, measure_labels, rbm
 from mmgen.contrib.baselines._base import BaselineData, LabelSupply, fit_regression
 from mmgen.core.errors import DataError, UsageError
 from mmgen.training.model_run import ExperimentSettings, complete_settings
 from mmgen.training.pairing import choose_paired_examples
+from tests.small_data import write_small
 
 SIZE, TRAIN = 400, 240
 READERS = [name for name, member in mmgen.contrib.baselines.import_all().items() if member.answers == "labels"]
@@ -44,15 +45,8 @@ PLACES = {"place": ["left", "middle", "right"]}
 
 def write(path: Path, images: dict[str, np.ndarray], codes: np.ndarray, words: dict[str, list[str]] = PLACES) -> Path:
     """A dataset of pictures [SIZE, 1, 6, 6] by modality with attributes [SIZE, A]."""
-    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
-        for name in images:
-            writer.add_image(name, shape=(1, 6, 6), layout="bytes")
-        writer.add_attributes("attributes", words)
-        values = {name: pixels.astype(np.uint8) for name, pixels in images.items()}
-        writer.write(0, {**values, "attributes": codes.astype(np.uint8)})
-        rows = np.arange(SIZE)
-        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
-    return path
+    values = {name: pixels.astype(np.uint8) for name, pixels in images.items()}
+    return write_small(path, {**values, "attributes": codes.astype(np.uint8)}, words, None, (TRAIN, 80), recipe="bars")
 
 
 def bars_and_places(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -238,16 +232,21 @@ def test_a_network_learns_the_attribute_that_is_said_alone(tmp_path: Path) -> No
     assert one.details["validation_accuracy"] == pytest.approx(100)  # of noise it would be right half the time
 
 
-def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
-    settings = settings_of(bars)
-    with pytest.raises(UsageError, match="did you mean 'logistic'"):
-        measure_labels(bars, "logistik", [LabelSupply(0.1)], settings)
-    with pytest.raises(UsageError, match=r"gaussian is for densities, expected one for labels"):
-        measure_labels(bars, "gaussian", [LabelSupply(0.1)], settings)
-    with pytest.raises(UsageError, match=r"--paired got 0, expected a share above 0"):
-        measure_labels(bars, "logistic", [LabelSupply(0.0)], settings)
-    with pytest.raises(DataError, match="which is no whole example of 240 training examples"):
-        measure_labels(bars, "logistic", [LabelSupply(0.0001)], settings).run()
+@pytest.mark.parametrize(
+    ("method", "share", "error", "said"),
+    [
+        ("logistik", 0.1, UsageError, "did you mean 'logistic'"),
+        ("gaussian", 0.1, UsageError, "gaussian is for densities, expected one for labels"),
+        ("logistic", 0.0, UsageError, "--paired got 0, expected a share above 0"),
+        ("logistic", 0.0001, DataError, "which is no whole example of 240 training examples"),
+    ],
+)
+def test_mistakes_are_sentences(method: str, share: float, error: type[Exception], said: str, bars: Path) -> None:
+    with pytest.raises(error, match=said):
+        measure_labels(bars, method, [LabelSupply(share)], settings_of(bars)).run()
+
+
+def test_of_two_attributes_one_is_named(tmp_path: Path) -> None:
     two = tmp_path / "two.h5"
     write_bars(two, two=True)
     with pytest.raises(UsageError, match=r"got no --attribute, expected one of place, colour"):

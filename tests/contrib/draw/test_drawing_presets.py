@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.models import Model, MultimodalSettings, build_model
@@ -18,19 +18,16 @@ from mmgen.settings.extends import load_preset
 from mmgen.testing.small import SMALL_MODEL
 from mmgen.training.model_run import complete_settings
 from tests.contrib.draw.test_draw import CAPTIONED, captioned_batch
+from tests.small_data import write_small
 
 WORDS = [f"w{number}" for number in range(22)]
 """As many as captions of MNIST have."""
 
 
 def build_preset(name: str, side: int, folder: Path) -> Model:
-    with DatasetWriter(folder / "data.h5", size=20, settings={"recipe": "none"}, seed=0) as writer:
-        writer.add_image("image", (1, side, side), "bytes")
-        writer.add_text("text", WORDS, 12)
-        images, codes = np.zeros((20, 1, side, side), np.uint8), np.zeros((20, 12), np.uint16)
-        writer.write(0, {"image": images, "text": codes})
-        for scheme in ("official", "heldout", "iid"):
-            writer.add_splits(scheme, train=range(10), val=range(10, 15), test=range(15, 20))
+    values = {"image": np.zeros((20, 1, side, side), np.uint8), "text": np.zeros((20, 12), np.uint16)}
+    parts = dict.fromkeys(("official", "heldout", "iid"), (range(10), range(10, 15), range(15, 20)))
+    write_small(folder / "data.h5", values, None, (WORDS, ()), parts)
     with Dataset.open(folder / "data.h5") as dataset:
         settings = complete_settings(load_preset(name), dataset)
     return build_model(settings.model, settings.build_objective().demands, settings.data)

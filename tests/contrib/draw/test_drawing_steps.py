@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmgen.artifacts import DatasetWriter
 from mmgen.contrib.draw.plots.draw_steps import _READ, _WRITTEN, _frame_boxes
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
@@ -16,6 +15,7 @@ from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.style import hex_to_rgb
 from mmgen.figures.plots._base import draw_plot
 from mmgen.generation import load
+from tests.small_data import write_small
 
 WORDS = ["left", "right", "dark", "bright"]
 SIZES: dict[str, Any] = {
@@ -38,12 +38,9 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
         image[0, 3:9, 6 * side : 6 * side + 6] = 160 + 80 * light
     tokens = (codes + np.array([0, 2])).astype(np.uint16)
     tokens[:10, 1] = len(WORDS)  # captions of one word
-    with DatasetWriter(folder / "data.h5", size=60, settings={"recipe": "toy"}, seed=0, command="make") as writer:
-        writer.add_image("image", shape=(1, 12, 12), layout="bytes")
-        writer.add_text("text", WORDS, 2)
-        writer.add_attributes("attributes", {"digit": ["0", "1"]})  # known of no example, as of published pixels
-        writer.write(0, {"image": images, "text": tokens, "attributes": np.full((60, 1), UNKNOWN, np.uint8)})
-        writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
+    values = {"image": images, "text": tokens, "attributes": np.full((60, 1), UNKNOWN, np.uint8)}
+    # Attributes are known of no example, as of published pixels.
+    write_small(folder / "data.h5", values, {"digit": ["0", "1"]}, (WORDS, ()), (40, 10))
     cvae = {"name": "cvae", "description": "text"}
     for name, objective, further in (
         ("plain", {"name": "elbo", "modalities": ["image"], "given": ["image"]}, {}),
