@@ -31,7 +31,13 @@ OUTSIDE = {
     "docs/notebook.ipynb": "notebook.md",
 }
 # Rank in the search; of other pages 1.
-BOOST = {"questions.md": 4.0, "glossary.md": 2.0, "results/index.md": 0.3, "changelog.md": 0.3}
+BOOST = {
+    "questions.md": 4.0,
+    "multimodal-vaes.md": 2.0,
+    "glossary.md": 2.0,
+    "results/index.md": 0.3,
+    "changelog.md": 0.3,
+}
 RESULTS = runpy.run_path(str(ROOT / "benchmarks" / "results.py"))
 OUTSIDE |= {f"benchmarks/results/{name}.toml": f"results/{name}.md" for name in RESULTS["names"]()}
 FINISHED = ROOT / "quickstart" / "explore.html"
@@ -131,7 +137,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Drop the backslashes of bars in code within tables, as forges do."""
+    """Drop the backslashes of bars in code within tables, as forges do; a heading without words becomes a cell."""
+    html = re.sub(r"<th([^>]*)></th>", r"<td\1></td>", html)
     return re.sub(r"<td.*?</td>", lambda cell: cell[0].replace(r"\|", "|"), html, flags=re.S)
 
 

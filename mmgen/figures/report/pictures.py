@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.artifacts.dataset import PARTS
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import batch_of_queries
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.picture import Picture
@@ -24,6 +27,8 @@ from mmgen.generation.descriptions import Descriptions, complete_descriptions, e
 from mmgen.generation.draws import Draws, format_share_correct
 from mmgen.generation.encode import encode_examples, encode_pictures
 from mmgen.generation.examples import random_test_rows, read_examples
+from mmgen.generation.fill_gaps import MOST, find_pictures
+from mmgen.generation.palette import choose_attribute, recolour
 from mmgen.results.groups import MeasuredPosterior
 
 _COLUMNS = 3
@@ -112,7 +117,35 @@ def draw_gaps(session: Session) -> list[Picture]:
     asked = complete_descriptions(session.model, gaps.choose(_GAPS, session.seed))
     drawn = draw_pictures(session, source, asked, 2)
     words = f"{gaps.sentence}; drawn here are {len(asked)} of them, two of each."
-    return [Picture(_plain_name(source), words, _captioned_grid(session, asked, drawn))]
+    return [
+        Picture(_plain_name(source), words, _captioned_grid(session, asked, drawn)),
+        *_draw_palette(session, session.group.dataset, asked),
+    ]
+
+
+def _draw_palette(session: Session, dataset: Path, asked: Descriptions) -> list[Picture]:
+    """Draw the same combinations by a palette; [] where it draws none, or the dataset has no plain pictures."""
+    with Dataset.open(dataset) as data:
+        try:
+            image, attributes = find_pictures(data)
+        except UsageError:
+            return []
+        rows = data.split(session.model.settings.data.split, "train", real=True)[:MOST]
+        pixels = (255 * data.read_pixels(image, rows)).round().astype(np.uint8)
+        codes, names = data.read_attributes(attributes, rows), data.attributes[attributes].names
+    attribute = None if (asked.codes == UNKNOWN).any() else choose_attribute(pixels, codes, session.seed)
+    drawn = [] if attribute is None else [recolour(pixels, codes, code, attribute) for code in asked.codes]
+    captions = asked.format_short_texts(session.model)
+    shown = [(one, caption) for one, caption in zip(drawn, captions, strict=False) if one is not None]
+    if attribute is None or not shown:
+        return []
+    words = (
+        f"A rival of 25 lines without a network: a training picture that differs in {names[attribute]} alone, its "
+        f"colours mapped as between others of the two values. It is told the word, {names[attribute]}, and draws "
+        f"{len(shown)} of these {len(asked)}; what a model is for are words that change the drawing."
+    )
+    grid = image_grid(np.stack([one for one, _ in shown]), captions=[caption for _, caption in shown])
+    return [Picture("A palette", words, grid)]
 
 
 def draw_varied_descriptions(session: Session) -> list[Picture]:
