@@ -162,7 +162,7 @@ def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
     [
         (["--given", "parity=ood"], "parity has no value 'ood': did you mean 'odd'?"),
         (["--given", "size=3"], "unknown attribute 'size'"),
-        (["-o", "grid.jpeg"], "expected a name ending in .png (a grid) or .h5 (samples)"),
+        (["-o", "grid.tiff"], "expected a name ending in .png, .jpg or .webp (a grid), .h5 (samples), or a folder"),
         (["--posterior", "own"], "posterior"),
         (["--json"], "--json prints what images show, but no image is named"),
         (["--from", __file__, "--given", "parity=odd"], "choose one"),

@@ -14,7 +14,7 @@ from tests.worlds import added
 
 __all__ = ["run"]  # the fixture
 
-SCORES = {"trade-off", "disentanglement", "weak-supervision"}
+SCORES = {"trade-off", "disentanglement", "over-setting", "weak-supervision"}
 LINES = SCORES | {"contours", "latent-map", "embedding"}.union(*added("LINES"))
 """As docs/figures.md has them."""
 ANIMATED: set[str] = set().union(*added("ANIMATED"))
