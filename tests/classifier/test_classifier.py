@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mmgen import classifier
-from mmgen.artifacts import DatasetWriter, read_header
+from mmgen.artifacts import read_header
 from mmgen.classifier import load_classifier
 from mmgen.classifier._classifier import ClassifierTask, log_probability
 from mmgen.classifier._files import build_classifier
@@ -19,6 +19,7 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import validate
 from mmgen.testing.models import check_classifier_features, check_classifier_network_shape
 from mmgen.training.state import state_path
+from tests.small_data import write_small
 
 NAMES = ("side", "height")
 VALUES = (("left", "right"), ("top", "middle", "bottom"))
@@ -33,17 +34,8 @@ def write_dataset(path: Path, number: int = 600, attributes: bool = True) -> Pat
         x, y = 1 + 8 * side + random.integers(0, 4), 1 + 5 * height + random.integers(0, 2)
         image[0, y : y + 3, x : x + 3] = 1
     known = np.where(random.random(codes.shape) < 0.1, 255, codes).astype(np.uint8)
-    with DatasetWriter(
-        path, size=number, settings={"recipe": "dots"}, seed=0, command="mmgen make-data dots"
-    ) as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bits")
-        if attributes:
-            writer.add_attributes("attributes", {n: list(v) for n, v in zip(NAMES, VALUES, strict=True)})
-        packed = np.packbits(images.reshape(number, -1), axis=1)
-        writer.write(0, {"image": packed, **({"attributes": known} if attributes else {})})
-        rows = np.arange(number)
-        writer.add_splits("iid", train=rows[:400], val=rows[400:500], test=rows[500:])
-    return path
+    values = {"image": images, **({"attributes": known} if attributes else {})}
+    return write_small(path, values, dict(zip(NAMES, VALUES, strict=True)), None, (400, 100), "bits", recipe="dots")
 
 
 def settings(**training: object) -> ClassifierSettings:
