@@ -7,18 +7,19 @@ import pytest
 import torch
 
 from mmgen import classifier
-from mmgen.artifacts import DatasetWriter, read_header
+from mmgen.artifacts import read_header
 from mmgen.classifier import load_classifier
 from mmgen.classifier._classifier import ClassifierTask, log_probability
 from mmgen.classifier._files import build_classifier
 from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, train_classifier
 from mmgen.commands.train_classifier import TrainClassifier
 from mmgen.core.batch import Batch
-from mmgen.core.errors import ArtifactError, DataError, UsageError
+from mmgen.core.errors import ArtifactError, DataError, SettingsError, UsageError
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import validate
 from mmgen.testing.models import check_classifier_features, check_classifier_network_shape
 from mmgen.training.state import state_path
+from tests.small_data import write_small
 
 NAMES = ("side", "height")
 VALUES = (("left", "right"), ("top", "middle", "bottom"))
@@ -33,17 +34,8 @@ def write_dataset(path: Path, number: int = 600, attributes: bool = True) -> Pat
         x, y = 1 + 8 * side + random.integers(0, 4), 1 + 5 * height + random.integers(0, 2)
         image[0, y : y + 3, x : x + 3] = 1
     known = np.where(random.random(codes.shape) < 0.1, 255, codes).astype(np.uint8)
-    with DatasetWriter(
-        path, size=number, settings={"recipe": "dots"}, seed=0, command="mmgen make-data dots"
-    ) as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bits")
-        if attributes:
-            writer.add_attributes("attributes", {n: list(v) for n, v in zip(NAMES, VALUES, strict=True)})
-        packed = np.packbits(images.reshape(number, -1), axis=1)
-        writer.write(0, {"image": packed, **({"attributes": known} if attributes else {})})
-        rows = np.arange(number)
-        writer.add_splits("iid", train=rows[:400], val=rows[400:500], test=rows[500:])
-    return path
+    values = {"image": images, **({"attributes": known} if attributes else {})}
+    return write_small(path, values, dict(zip(NAMES, VALUES, strict=True)), None, (400, 100), "bits", recipe="dots")
 
 
 def settings(**training: object) -> ClassifierSettings:
@@ -73,6 +65,10 @@ def test_features_of_a_judge(told: tuple[str, ...]) -> None:
     assert judge.training  # as it was before
     torch.testing.assert_close(features, judge.features(images, codes))  # no dropout
     assert torch.equal(features, judge.features(images)) == (not told)  # what is not told is unknown
+    sure, judge = judge.confidence(images, codes, "32-true"), judge.eval()
+    likeliest = torch.stack([part.softmax(1).amax(1) for part in judge(images, codes)], 1).detach()
+    torch.testing.assert_close(sure[:, judge.predicted], likeliest)
+    assert all((sure[:, NAMES.index(name)] == 1).all() for name in told), "of what it is told it is sure"
     with pytest.raises(UsageError, match="got images of 1x8x8, expected 1x16x16"):
         judge.features(torch.zeros(1, 1, 8, 8))
 
@@ -220,3 +216,8 @@ def test_accuracy_stands_beside_base_rates_and_balanced_accuracy() -> None:
     assert accuracy.images == {"rare": 60, "even": 50}
     assert accuracy.base_rates["even"] == pytest.approx(100 * 17 / 50)
     assert accuracy.balanced == {"rare": 50.0, "even": pytest.approx(100 / 3), "mean": pytest.approx(50 / 2 + 100 / 6)}
+
+
+def test_a_judge_of_no_steps_is_none() -> None:
+    with pytest.raises(SettingsError, match="steps got 0, expected at least 1"):
+        settings(steps=0)

@@ -67,9 +67,10 @@ def test_an_edited_judge_is_not_taken_however_good_it_says_it_is(
     assert find_best_classifier(dataset, [judge.parent]) is None
 
 
-def test_an_accuracy_that_its_counts_do_not_come_to_is_found(judge: Path) -> None:
+@pytest.mark.parametrize("off", [-0.01, 40.0])
+def test_an_accuracy_that_its_counts_do_not_come_to_is_found(judge: Path, off: float) -> None:
     said = read_header(judge).facts["held_out_accuracy"]
-    forge(judge, held_out_accuracy=dict.fromkeys(said, 99.9))
+    forge(judge, held_out_accuracy={name: abs(value + off) % 100 for name, value in said.items()})
     with pytest.raises(ArtifactError, match="has no valid held-out accuracy"):
         load_classifier(judge)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import Dataset, DatasetWriter, read_header
+from mmgen.artifacts import Dataset, read_header
 from mmgen.classifier import load_classifier
 from mmgen.classifier._augment import choose_augmentation
 from mmgen.classifier._files import build_classifier
@@ -14,6 +14,7 @@ from mmgen.classifier._training import Accuracy, ClassifierSettings, resolve_hin
 from mmgen.core.errors import UsageError
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import validate
+from tests.small_data import write_small
 
 NAMES = ("colour_1", "relation", "colour_2")
 VALUES = (("red", "green", "blue"), ("right", "left", "front", "behind"), ("red", "green", "blue"))
@@ -51,18 +52,10 @@ def write_scenes(path: Path, number: int = 700, texts: bool = True) -> Path:
         images.append(image)
         codes.append(describe(places, colours, int(random.integers(0, 4))))
     attributes = np.array(codes, np.uint8)
-    with DatasetWriter(path, size=number, settings={"recipe": "dots"}, seed=0, command="make dots") as writer:
-        writer.add_image("image", shape=(3, SIZE, SIZE), layout="bytes")
-        writer.add_attributes("attributes", {n: list(v) for n, v in zip(NAMES, VALUES, strict=True)})
-        words: dict[str, np.ndarray] = {}
-        if texts:
-            vocabulary = (*VALUES[0], *VALUES[1])
-            writer.add_text("text", vocabulary, 3, NAMES)
-            words["text"] = (attributes + np.array([0, 3, 0])).astype(np.uint16)
-        writer.write(0, {"image": np.stack(images), "attributes": attributes, **words})
-        rows = np.arange(number)
-        writer.add_splits("iid", train=rows[:-200], val=rows[-200:-100], test=rows[-100:])
-    return path
+    values = {"image": np.stack(images), "attributes": attributes}
+    values |= {"text": (attributes + np.array([0, 3, 0])).astype(np.uint16)} if texts else {}
+    words, labels = ((*VALUES[0], *VALUES[1]), NAMES), dict(zip(NAMES, VALUES, strict=True))
+    return write_small(path, values, labels, words, (number - 200, 100), recipe="dots")
 
 
 def test_relation_is_a_hint_where_captions_spell_it(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 import mmgen
-from mmgen.artifacts import DatasetWriter, read_header
+from mmgen.artifacts import read_header
 from mmgen.classifier import ClassifierSettings, load_classifier, train_classifier
 from mmgen.classifier._files import find_best_classifier
 from mmgen.core.errors import UsageError
 from mmgen.settings.config import validate
+from tests.small_data import write_small
 
 TRAINING = {"steps": 60, "batch": 32, "validate_every": 60, "device": "cpu"}
 
@@ -22,13 +23,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("views") / "views.h5"
     codes = (np.arange(180) % 3).astype(np.uint8)[:, None]
     one = np.broadcast_to((100 * codes)[:, None, None], (180, 1, 8, 8)).astype(np.uint8)
-    with DatasetWriter(path, size=180, settings={"recipe": "toy"}, seed=0, command="mmgen make-data toy") as writer:
-        for name in "ab":
-            writer.add_image(name, shape=(1, 8, 8), layout="bytes")
-        writer.add_attributes("attributes", {"tone": ["dark", "grey", "light"]})
-        writer.write(0, {"a": one, "b": 200 - one, "attributes": codes})
-        writer.add_splits("iid", train=np.arange(90), val=np.arange(90, 120), test=np.arange(120, 180))
-    return path
+    values = {"a": one, "b": 200 - one, "attributes": codes}
+    return write_small(path, values, {"tone": ["dark", "grey", "light"]}, parts=(90, 30))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import mmgen
 import mmgen.densities
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.generation import load
@@ -21,6 +21,7 @@ from mmgen.modalities.text import Text, TextDescription
 from mmgen.networks import BagDecoder, TextNetwork
 from mmgen.posteriors import Aggregate, posterior_of
 from mmgen.training.model_run import complete_settings, train_model
+from tests.small_data import write_small
 
 WORDS = ("red", "big", "cube", "old", "flat")
 V, LENGTH = 5, 4
@@ -154,12 +155,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         codes[row, : len(order)] = order
     images = np.zeros((60, 1, 8, 8), np.uint8)
     images[:, 0, :V] = 255 * said[:, :, None]
-    with DatasetWriter(path, size=60, settings={"recipe": "words"}, seed=0) as writer:
-        writer.add_image("image", (1, 8, 8))
-        writer.add_text("text", WORDS, LENGTH)
-        writer.write(0, {"image": images, "text": codes})
-        writer.add_splits("iid", train=range(40), val=range(40, 50), test=range(50, 60))
-    return path
+    return write_small(path, {"image": images, "text": codes}, None, (WORDS, ()), (40, 10), recipe="words")
 
 
 def shuffled(batch: Batch) -> Batch:

@@ -89,6 +89,8 @@ def test_every_baseline_reads_what_can_be_separated(method: str, bars: Path) -> 
     assert (score.n, score.details["correct"], score.details["paired"]) == (80, 80, 24)
     assert (score.posterior, score.details["method"]) == (method, method)
     assert json.loads(json.dumps(score.to_json()))["details"]["share"] == 0.1
+    if method == "logistic":  # all penalties are right on all validation images: of equals the first is taken
+        assert score.details["inverse_penalty"] == networks.INVERSE_PENALTIES[0]
 
 
 def test_accuracy_and_error_where_there_is_nothing_to_learn(tmp_path: Path) -> None:

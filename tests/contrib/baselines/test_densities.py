@@ -215,3 +215,9 @@ def test_the_published_closed_forms_come_out(tmp_path: Path) -> None:
         (score,) = measure_density(path, name, {}).run()
         assert score.value == pytest.approx(expected, abs=tolerance)
         assert score.details["bits_per_pixel"] == pytest.approx(score.value / (63 * math.log(2)))
+
+
+def test_one_example_has_no_covariance() -> None:
+    with pytest.raises(DataError, match="got 1 training examples, expected at least 2 for a covariance"):
+        fit_moments(np.ones((1, 2)))
+    fit_moments(np.array([[0.0], [2.0]]))
