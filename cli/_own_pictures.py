@@ -249,12 +249,10 @@ def _attributes_of(survey: "Survey") -> "AttributesDescription":
 def _most_frequent_rows(rows: list[list[int]]) -> list[tuple[int, ...]]:
     """Return the most frequent rows; of equally frequent ones, those that have least in common with the ones before."""
     counts, chosen = Counter(map(tuple, rows)), list[tuple[int, ...]]()
-
-    def rank(row: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
-        return -counts[row], sum(one == other for each in chosen for one, other in zip(row, each, strict=True)), row
-
-    while counts.keys() - {*chosen} and len(chosen) < _DESCRIPTIONS:
-        chosen.append(min(counts.keys() - {*chosen}, key=rank))
+    while counts and len(chosen) < _DESCRIPTIONS:
+        shared = {row: sum(sum(map(int.__eq__, row, one)) for one in chosen) for row in counts}
+        chosen.append(min((-counts[row], shared[row], row) for row in counts)[2])
+        del counts[chosen[-1]]
     return chosen
 
 

@@ -68,16 +68,14 @@ def check_folder(path: Path, overwrite: bool) -> None:
         UsageError: Something is there that would be lost.
         ArtifactError: The file system refuses.
     """
-    if os.path.lexists(path) and not (path.is_dir() and not path.is_symlink()):
-        raise UsageError(f"--output got {path}, which is there and is no folder; choose another name")
-    there = [*path.iterdir()] if path.is_dir() else []
-    if there and not overwrite:
+    is_folder = path.is_dir() and not path.is_symlink()
+    there = [*path.iterdir()] if is_folder else [path] * os.path.lexists(path)
+    ours = [is_folder and each.is_file() and is_replaceable(each, "picture") for each in there]
+    if there and not (overwrite and all(ours)):
+        other = "" if all(ours) else f" with {there[ours.index(False)].name}, which mmgen did not draw"
         raise UsageError(
-            f"{path} is there already, and is not empty; choose another folder, or --overwrite to replace the pictures "
-            "that mmgen has written there"
+            f"{path} is there already{other}; choose another folder, or --overwrite to replace pictures of mmgen alone"
         )
-    if other := next((each for each in there if not (each.is_file() and is_replaceable(each, "picture"))), None):
-        raise UsageError(f"{path} holds {other.name}, which mmgen did not draw and which would be lost; choose another")
     check_writable(path)
     note_output(path)
 

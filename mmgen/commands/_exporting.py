@@ -124,8 +124,6 @@ def write_export(folder: Path, names: Sequence[str], out: Path) -> None:
 
 def _copy_files(folder: Path, names: Sequence[str], out: Path) -> None:
     """Copy files to the folder ``out``, all or none; the file of checksums comes last."""
-    new_folder = not out.exists()
-    out.mkdir(parents=True, exist_ok=True)
     new = [out / name for name in names if not os.path.lexists(out / name)]
     try:
         with ExitStack() as stack:  # which ends with what began it
@@ -135,8 +133,6 @@ def _copy_files(folder: Path, names: Sequence[str], out: Path) -> None:
     except BaseException:
         for path in new:
             path.unlink(missing_ok=True)
-        if new_folder:
-            out.rmdir()
         raise
 
 
@@ -202,7 +198,7 @@ def make_export_files(
     for path in scores:
         found = read_scores(path)
         ours = [score for score in found if _belongs_to_model(score, loaded)]
-        latest |= {_identify(score): score for score in ours}
+        latest |= {(x.quantity, x.source, x.given, x.protocol, x.judge, str(x.conditions)): x for x in ours}
         if len(ours) < len(found):
             watch.say(f"{len(found) - len(ours)} scores of {path} are of other files, and are left out")
     measured = [*latest.values()]
@@ -250,12 +246,6 @@ def _find_scores(loaded: TrainedModel, watch: Watch) -> list[Path]:
     if found:
         watch.say(f"scores of {', '.join(map(str, found))}; --scores names others")
     return found
-
-
-def _identify(score: Score) -> tuple[Any, ...]:
-    """Return what a score and a later one of the same have in common."""
-    names = (score.metric, score.quantity, score.source, score.given, score.protocol, score.judge)
-    return (*names, str(sorted(score.conditions.items())))
 
 
 def _belongs_to_model(score: Score, loaded: TrainedModel) -> bool:

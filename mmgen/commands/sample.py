@@ -1,6 +1,6 @@
 """``mmgen sample``: pictures for a description or from other pictures, or what pictures show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -92,8 +92,6 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         if self.predicts:
             return self._predict()
         output, start = optional_path(self.output), self._start
-        if self.clear_ground:
-            _ = self._ground  # refuses before the work
         if output is not None:
             self._check_output(output, *([start.file] if start and start.file else []))
         command = command or self.command_line(given=self._descriptions)
@@ -109,18 +107,15 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     @cached_property
     def _ground(self) -> "Background | None":
         """The colour of the ground to clear; None to keep it."""
-        from mmgen.core.pictures import Fitting
         from mmgen.generation.translations import recipe_settings
 
-        if not self.clear_ground:
-            return None
         settings = recipe_settings(self._model)
-        if "see_through" not in settings or self._model.image is None:
+        if self.clear_ground and "see_through" not in settings:
             raise UsageError(
                 f"--clear-ground got {self._model.path}, whose dataset is not here or is not said to be of see-through "
                 "pictures, which make-data folder notes; leave it out, or make the data anew"
             )
-        return Fitting.for_shape(self._model.image.event_shape, settings).background
+        return None if not self.clear_ground else "black" if settings.get("background") == "black" else "white"
 
     @property
     def predicts(self) -> bool:
@@ -171,11 +166,10 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         from mmgen.posteriors import Guidance
 
         typed = "--mean" if self.mean else "--sampled"
-        single = {"--scale": self.scale > 1, "--clear-ground": self.clear_ground}
-        if (ignored := [name for name, value in single.items() if value]) and not self._writes_folder:
+        if (self.scale > 1 or self.clear_ground) and not self._writes_folder:
             raise UsageError(
-                f"{' and '.join(ignored)} got the output {self.output}, expected a folder of single pictures; name "
-                "one, such as -o pictures/"
+                f"{'--clear-ground' if self.clear_ground else '--scale'} got the output {self.output}, expected a "
+                "folder of single pictures; name one, such as -o pictures/"
             )
         if self.mean is not None and Path(str(self.output)).suffix.lower() == ".h5":
             raise UsageError(
@@ -240,6 +234,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             )
         if not ending:
             check_folder(output, self.overwrite)
+            _ = self._ground  # refused before the work
         elif ending != ".h5":
             check_page(output, "picture", self.overwrite, *inputs)
         elif self.overwrite:
@@ -253,7 +248,7 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     def _draw(self, output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures that fit descriptions."""
         from mmgen.artifacts import check_unchanged
-        from mmgen.figures.drawing.samples import label_descriptions, sample_grid
+        from mmgen.figures.drawing.samples import sample_grid
         from mmgen.generation.classifiers import classifier_reads_samples
         from mmgen.generation.draws import convert_draws_to_pictures, sample_and_classify
         from mmgen.generation.samples import save_samples
@@ -269,20 +264,14 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
                 check_unchanged(file, judging.content_id)
             save_samples(output, drawn, loaded, classifier_path=file, command=command)
             return drawn
-        pictures = convert_draws_to_pictures(loaded, drawn) if self._is_picture(output) else drawn
-        if self._write_values(output, pictures, label_descriptions(drawn, loaded.attributes, loaded.text)):
-            return drawn
-        grid = sample_grid(
-            pictures, loaded.attributes, text=loaded.text, sampled=self.mean is False,
+        return self._write(output, drawn, (), lambda: sample_grid(
+            convert_draws_to_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=self.mean is False,
             accuracy=judging.accuracy if judging else None, judged_samples=classifier_reads_samples(loaded),
-        )  # fmt: skip
-        if output is not None:
-            grid.save(output)
-        return grid
+        ))  # fmt: skip
 
     def _change(self, output: Path | None) -> "Grid | Draws":
         """Change words of training pictures or of the user's."""
-        from mmgen.figures.drawing.samples import label_descriptions, sample_grid
+        from mmgen.figures.drawing.samples import sample_grid
         from mmgen.generation.by_analogy import draw_by_analogy
 
         assert self.like is not None
@@ -291,13 +280,9 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             loaded, self._descriptions, self.n or 1, self.like, self.watch, seed=self.seed,
             classifier_path=optional_path(self.judge), neighbour=output,
         )  # fmt: skip
-        accuracy = judging.accuracy if judging else None
-        if self._write_values(output, drawn, label_descriptions(drawn, loaded.attributes, loaded.text)):
-            return drawn
-        grid = sample_grid(drawn, loaded.attributes, text=loaded.text, accuracy=accuracy)
-        if output is not None:
-            grid.save(output)
-        return grid
+        return self._write(output, drawn, (), lambda: sample_grid(
+            drawn, loaded.attributes, text=loaded.text, accuracy=judging.accuracy if judging else None
+        ))  # fmt: skip
 
     def _translate(self, start: "TranslationStart", output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures that fit pictures of other modalities."""
@@ -322,17 +307,10 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             beginning = {"from": list(start.sources), "pictures": list(start_pictures.names)}
             save_samples(output, drawn, loaded, command=command, start=beginning)
             return drawn
-        pictures = convert_draws_to_pictures(loaded, drawn) if self._is_picture(output) else drawn
-        if self._write_values(output, pictures, start_pictures.names):
-            return drawn
-        examples = convert_examples_to_pictures(loaded, start_pictures)
-        grid = translation_grid(examples, start.sources, pictures, description=description, sampled=self.mean is False)
-        if output is not None:
-            grid.save(output)
-        return grid
-
-    def _is_picture(self, output: Path | None) -> bool:
-        return output is None or self._writes_folder or output.suffix.lower() in _PICTURES
+        return self._write(output, drawn, start_pictures.names, lambda: translation_grid(
+            convert_examples_to_pictures(loaded, start_pictures), start.sources,
+            convert_draws_to_pictures(loaded, drawn), description=description, sampled=self.mean is False,
+        ))  # fmt: skip
 
     def _are_copies(self, drawn: "Draws") -> "np.ndarray":
         """Return which images are near copies of training pictures, bool [Q, n]."""
@@ -349,19 +327,27 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
             copies = evaluation.training_pictures.are_copies(images.reshape(-1, *images.shape[2:]))
         return copies.reshape(images.shape[:2])
 
-    def _write_values(self, output: Path | None, drawn: "Draws", labels: "Sequence[str]") -> bool:
-        """Write single pictures, or values in a format such as a sound; return False if the output is a grid."""
+    def _write(
+        self, output: Path | None, drawn: "Draws", labels: "Sequence[str]", draw_grid: "Callable[[], Grid]"
+    ) -> "Grid | Draws":
+        """Write single pictures, values in a format such as a sound, or a grid, and return draws or the grid."""
+        from mmgen.figures.drawing.samples import label_descriptions
         from mmgen.figures.drawing.single import write_pictures
+        from mmgen.generation.draws import convert_draws_to_pictures
         from mmgen.generation.samples import write_values
 
-        if output is not None and self._writes_folder:
-            write_pictures(output, labels, drawn.pictures(self.mean is False), self.scale, self._ground)
-            return True
-        if self._is_picture(output):
-            return False
-        assert output is not None
-        write_values(output, self._model, drawn, sampled=self.mean is False)
-        return True
+        if output is None or (output.suffix.lower() in _PICTURES and not self._writes_folder):
+            grid = draw_grid()
+            if output is not None:
+                grid.save(output)
+            return grid
+        if self._writes_folder:
+            pictures = convert_draws_to_pictures(self._model, drawn).pictures(self.mean is False)
+            labels = labels or label_descriptions(drawn, self._model.attributes, self._model.text)
+            write_pictures(output, labels, pictures, self.scale, self._ground)
+        else:
+            write_values(output, self._model, drawn, sampled=self.mean is False)
+        return drawn
 
     def _predict(self) -> list[dict[str, Any]]:
         """Predict the attributes, with probabilities, or the texts of images."""

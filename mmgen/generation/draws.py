@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation.trained_model import TrainedModel
 
-_FACTORS = (1, 4, 16)
-"""How many times the wanted images are drawn, one after the other, until enough are no copies."""
-
 
 @dataclass(frozen=True)
 class Draws:
@@ -251,7 +248,7 @@ def draw_on(
     Raises:
         UsageError: Nearly all images of a description are left out.
     """
-    for factor in _FACTORS:
+    for factor in (1, 4, 16):  # times the wanted images, one after the other
         drawn = draw_number(factor * number)
         kept = [np.flatnonzero(~row)[:number] for row in is_left_out(drawn)]
         if all(len(places) == number for places in kept):

@@ -34,21 +34,16 @@ def recolour(pictures: Bytes, codes: Bytes, wanted: Bytes, attribute: int) -> By
         levels = pictures[row].reshape(channels, -1).astype(np.int64) * _LEVELS // 256
         return _LEVELS ** np.arange(channels) @ levels
 
+    twins = [rows_of.get(tuple(code)) for code in np.where(others, codes, wanted).tolist()]
     for source in np.flatnonzero((codes[:, others] == wanted[others]).all(1))[:_SOURCES]:
         number, total = np.zeros(size), np.zeros((channels, size))
-        twins = np.where(others, codes, wanted)
-        pairs = [
-            (row, rows_of[tuple(twins[row].tolist())])
-            for row in np.flatnonzero(codes[:, attribute] == codes[source, attribute]).tolist()
-            if tuple(twins[row].tolist()) in rows_of
-        ]
-        for row, other in pairs[:_PAIRS]:
-            colours = read(row)
-            number += np.bincount(colours, minlength=size)
+        alike = np.flatnonzero(codes[:, attribute] == codes[source, attribute]).tolist()
+        pairs = [(row, other) for row in alike if (other := twins[row]) is not None][:_PAIRS]
+        for row, other in pairs:
+            number += np.bincount(colours := read(row), minlength=size)
             for channel in range(channels):
                 total[channel] += np.bincount(colours, pictures[other, channel].ravel(), size)
-        colours = read(int(source))
-        unknown = number[colours] == 0
+        unknown = number[colours := read(int(source))] == 0
         own = pictures[source].reshape(channels, -1)
         mapped = np.where(unknown, own, total[:, colours] / np.maximum(number[colours], 1))
         if pairs and (best is None or unknown.sum() < best[0]):
@@ -56,16 +51,12 @@ def recolour(pictures: Bytes, codes: Bytes, wanted: Bytes, attribute: int) -> By
     return None if best is None else best[1]
 
 
-def choose_attribute(pictures: Bytes, codes: Bytes, seed: int) -> int | None:
-    """Return the word whose change a palette draws best, by hidden training pictures; None where it draws none."""
+def choose_attribute(pictures: Bytes, codes: Bytes, seed: int) -> int:
+    """Return the word whose change a palette draws best, by hidden training pictures; the first if it draws none."""
     hidden = numpy_generator(seed, "palette").permutation(len(codes))[:_HIDDEN]
-    errors = np.full((codes.shape[1], len(hidden)), np.nan)
-    for place, row in enumerate(hidden):
-        kept = (codes != codes[row]).any(1)
+    errors: dict[int, list[float]] = {}
+    for row, kept in ((row, (codes != codes[row]).any(1)) for row in hidden):
         for attribute in range(codes.shape[1]):
-            drawn = recolour(pictures[kept], codes[kept], codes[row], attribute)
-            if drawn is not None:
-                errors[attribute, place] = np.square(drawn.astype(float) - pictures[row]).mean()
-    known = ~np.isnan(errors)
-    means = np.where(known.any(1), np.where(known, errors, 0).sum(1) / np.maximum(known.sum(1), 1), np.inf)
-    return int(means.argmin()) if np.isfinite(means).any() else None
+            if (drawn := recolour(pictures[kept], codes[kept], codes[row], attribute)) is not None:
+                errors.setdefault(attribute, []).append(float(np.square(drawn - pictures[row].astype(float)).mean()))
+    return min(errors, key=lambda attribute: float(np.mean(errors[attribute])), default=0)

@@ -31,6 +31,7 @@ from mmgen.models import Model
 from mmgen.objectives import CONFIG, Bound
 from mmgen.posteriors._aggregate import Aggregate
 from mmgen.posteriors._base import DensityTask, FitParts, Request, Target
+from mmgen.posteriors._guidance import MOST
 from mmgen.posteriors.aggregate import AggregatedTarget
 from mmgen.results.naming import Weights, format_weight
 from mmgen.training.task import ALONE, Task
@@ -139,8 +140,8 @@ def _parse_guidance(value: Any) -> Any:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"got {value!r}, expected a number above 0")
+    if not 0 < number <= MOST:
+        raise ValueError(f"got {value!r}, expected a number above 0, at most {MOST:,.0f}")
     return number
 
 

@@ -240,13 +240,13 @@ def _guidance(model: _Model) -> Iterator[NextStep]:
     varied = {fit_identity(row.right): row.varied for row in model.rows}
     before, after = varied[fit_identity(base)], varied[fit_identity(guided)]
     difference = after.value - before.value if before and after and differ(after, before) else 0.0
-    listed = f" and {difference:+.1f} points of coverage ({after.given} given)" if after and difference else ""
+    listed = f" and {difference:+z.1f} points of coverage ({after.given} given)" if after and difference else ""
     advice, drawn = "leave guidance out", base
     if change > 0 > difference and helps:
         advice, drawn = "a smaller weight keeps more variety", replace(guided, guidance=(guided.guidance or 0.0) / 2)
     elif change > 0 and helps:
         advice, drawn = "use it", guided
-    points = f"{change:+.1f} points of correctness ({guided.given} given){'' if helps else ', within their error'}"
+    points = f"{change:+z.1f} points of correctness ({guided.given} given){'' if helps else ', within their error'}"
     text = f"{model.prefix}{guided.source} brings {points}{listed}: {advice}."
     yield NextStep(0.0 if helps else -1.0, text, "draw", drawn)
 

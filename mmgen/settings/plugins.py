@@ -240,7 +240,9 @@ def _run_file(path: Path) -> _CodeFile:
     sys.modules[name] = module  # dataclasses and pydantic look their module up
     try:
         exec(compile(text, str(path), "exec"), module.__dict__)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a file may leave by any of them
         del sys.modules[name]
         raise UsageError(
             f"the code {path} cannot be run: {format_exception_with_line(error, path)}; fix the file"

@@ -99,11 +99,11 @@ def check_recipe(name: str, folder: Path, **settings: Any) -> None:
             assert (header.kind, header.seed) == ("dataset", seed), "the file says that it is a dataset, and its seed"
             assert header.settings["recipe"] == name, "the settings of the file name the recipe"
             places = {str(value) for _, value in recipe if isinstance(value, Path)}
-            for setting, value in header.settings.items():
-                assert not (isinstance(value, str) and value in places), (
-                    f"the settings of the file hold the path {setting}, which says nothing of the content: leave it "
-                    "out with Field(exclude=True), and put in a hash of what lies there"
-                )
+            held = [name for name, value in header.settings.items() if isinstance(value, str) and value in places]
+            assert not held, (
+                f"the settings of the file hold the path {', '.join(held)}, which says nothing of the content: leave "
+                "it out with Field(exclude=True), and put in a hash of what lies there"
+            )
             assert header.command == f"mmgen make-data {name}", "the file holds the command that makes it"
             assert dataset.size > 0, "the recipe makes examples"
             most = getattr(recipe, "number", dataset.size)

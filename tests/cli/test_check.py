@@ -86,7 +86,12 @@ def test_settings_without_a_recipe_are_refused_before_any_check(run: Run, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [(None, "mine.py: no such file"), ("x = 1\n", "the code mine.py defines no member")]
+    ("text", "message"),
+    [
+        (None, "mine.py: no such file"),
+        ("class A(BaseException): ...\nraise A\n", "cannot be run: A"),
+        ("x = 1\n", "the code mine.py defines no member"),
+    ],
 )
 def test_files_without_members(text: str | None, message: str, run: Run, tmp_path: Path) -> None:
     if text is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.artifacts.files import SUMS
-from mmgen.commands._exporting import _copy_files
+from mmgen.commands._exporting import _copy_files, write_export
 from mmgen.commands.export import Export
 from mmgen.core.errors import ArtifactError, MmgenError
 
@@ -32,7 +32,7 @@ def test_where_the_disk_is_full_only_what_was_there_is_there(
 
     monkeypatch.setattr(shutil, "copyfile", until_full)
     with pytest.raises(ArtifactError, match="no space left on device; free some space"):
-        _copy_files(made, ["a", "b", "c"], out)
+        write_export(made, ["a", "b", "c"], out)
     assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(
         ["a", "b", "c", "made", *["out", "mine"] * there]
     )

@@ -31,7 +31,7 @@ def test_a_folder_holds_the_same_pictures_as_python_draws_without_anything_aroun
     with Image.open(out / "Red-no-02.png") as one:
         seen = np.asarray(one).transpose(2, 0, 1) / 255
     np.testing.assert_allclose(seen, drawn[1, 1].clip(0, 1), atol=0.5 / 255 + 1e-6)
-    assert exit_code(*typed) == 2 and "not empty" in capfd.readouterr().err
+    assert exit_code(*typed) == 2 and "is there already; choose" in capfd.readouterr().err
     assert exit_code(*typed, "--overwrite", "--scale", 3, "--to", "mask", "-n", 1) == 0
     assert sorted(path.name for path in out.iterdir()) == ["Red-no-01.png", "Red-yes-01.png"]
     with Image.open(out / "Red-no-01.png") as one:

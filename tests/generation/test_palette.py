@@ -32,4 +32,3 @@ def test_without_a_source_there_is_no_picture() -> None:
     assert recolour(pictures[other], codes[other], codes[7], 1) is None
     alone = codes[:, 1] == 0  # no pair of two colours
     assert recolour(pictures[alone], codes[alone], codes[7], 1) is None
-    assert choose_attribute(pictures[:1], codes[:1], 0) is None

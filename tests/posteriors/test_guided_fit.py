@@ -203,6 +203,7 @@ def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None
         ({"target": {"name": "true", "guidance": 3}}, "aggregate.target.guidance"),
         ({"target": {"name": "guided"}, "given": "nothing"}, "expected attributes or text, by which to guide"),
         ({"target": {"name": "guided", "guidance": -1}}, "got -1, expected a number above 0"),
+        ({"target": {"name": "guided", "guidance": 1e20}}, "got 1e.20, expected a number above 0, at most 1,000,000"),
         ({"target": {"name": "guided", "guidance": "inf"}}, "got 'inf', expected a number"),
         ({"target": {"name": "aggregate", "candidates": 8}}, "aggregate.target.candidates"),
         ({"target": {"name": "guided", "candidates": 1}}, "candidates' got 1"),

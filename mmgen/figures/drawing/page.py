@@ -47,7 +47,6 @@ _DARK = 0.5
 """Brightness, as a share of white, below which all pixels of a nearly black picture lie."""
 LOSSY = {".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}
 """Formats of pictures by the endings of files beside .png."""
-_QUALITY = 92
 _GROUND = 0.12
 """Brightness of black, as a share of white, on a page with nearly black pictures."""
 
@@ -130,7 +129,7 @@ def save_image(image: Image.Image, path: Path, ending: str) -> None:
     from mmgen.artifacts.pages import EXIF, MAKER
 
     if ending in LOSSY:
-        image.save(path, format=LOSSY[ending], quality=_QUALITY, exif=b"Exif\0\0" + EXIF)
+        image.save(path, format=LOSSY[ending], quality=92, exif=b"Exif\0\0" + EXIF)
         return
     maker = PngInfo()
     maker.add_text("Software", MAKER)

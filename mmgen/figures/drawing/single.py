@@ -76,6 +76,5 @@ def write_pictures(
                 for name, each in images.items():
                     one = Image.fromarray(each[place] if ground is None else clear_ground(each[place], ground))
                     size = (scale * one.width, scale * one.height)
-                    kind = f"-{name}" if len(images) > 1 else ""
-                    path = part / f"{stem}-{numbers[stem]:02}{kind}.png"
+                    path = part / f"{stem}-{numbers[stem]:02}{f'-{name}' if len(images) > 1 else ''}.png"
                     save_image(one.resize(size, Image.Resampling.LANCZOS) if scale > 1 else one, path, ".png")

@@ -8,8 +8,7 @@ import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.artifacts.dataset import PARTS
-from mmgen.core.errors import UsageError
-from mmgen.core.notation import UNKNOWN
+from mmgen.artifacts.elements import FILLED
 from mmgen.descriptions import batch_of_queries
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.picture import Picture
@@ -124,20 +123,19 @@ def draw_gaps(session: Session) -> list[Picture]:
 
 
 def _draw_palette(session: Session, dataset: Path, asked: Descriptions) -> list[Picture]:
-    """Draw the same combinations by a palette; [] where it draws none, or the dataset has no plain pictures."""
+    """Draw the same combinations by a palette; [] where it draws none, or no gaps were filled."""
     with Dataset.open(dataset) as data:
-        try:
-            image, attributes = find_pictures(data)
-        except UsageError:
+        if FILLED not in data.factors:
             return []
+        image, attributes = find_pictures(data)
         rows = data.split(session.model.settings.data.split, "train", real=True)[:MOST]
         pixels = (255 * data.read_pixels(image, rows)).round().astype(np.uint8)
         codes, names = data.read_attributes(attributes, rows), data.attributes[attributes].names
-    attribute = None if (asked.codes == UNKNOWN).any() else choose_attribute(pixels, codes, session.seed)
-    drawn = [] if attribute is None else [recolour(pixels, codes, code, attribute) for code in asked.codes]
-    captions = asked.format_short_texts(session.model)
-    shown = [(one, caption) for one, caption in zip(drawn, captions, strict=False) if one is not None]
-    if attribute is None or not shown:
+    attribute = choose_attribute(pixels, codes, session.seed)
+    both = zip(asked.codes, asked.format_short_texts(session.model), strict=True)
+    drawn = [(recolour(pixels, codes, code, attribute), caption) for code, caption in both]
+    shown = [(one, caption) for one, caption in drawn if one is not None]
+    if not shown:
         return []
     words = (
         f"A rival of 25 lines without a network: a training picture that differs in {names[attribute]} alone, its "
