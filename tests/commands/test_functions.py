@@ -191,17 +191,12 @@ def test_a_dataset_of_another_version_or_package_is_another_one(
         ({"grey": 1}, "grey got 1, expected True or False"),
         ({"grey": True, "dynamic": True}, "grey and dynamic give one setting, binarise, 2 values"),
         ({"binarise": False, "grey": True}, "binarise and grey give one setting"),
+        *(({"workers": workers}, "^workers got ") for workers in (0, -1, 1001, True, "2", 1.5)),
     ],
 )
-def test_switches_are_true_or_false_and_given_once(settings: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_values_that_cannot_be_meant_are_refused(settings: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=said):
         mmgen.make_data("mnist", tmp_path / "d.h5", **settings)
-
-
-@pytest.mark.parametrize("workers", [0, -1, 1001, True, "2", 1.5])
-def test_a_number_of_processes_that_cannot_be_meant_is_refused(workers: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^workers got "):
-        mmgen.make_data("mnist", tmp_path / "d.h5", workers=workers)
 
 
 def test_switches_stand_for_their_fields() -> None:
@@ -213,16 +208,9 @@ def test_switches_stand_for_their_fields() -> None:
 
 
 def test_whoever_watches_is_told(made: Path) -> None:
-    class Note(Watch):
-        def __init__(self) -> None:
-            self.said: list[str] = []
-
-        def say(self, text: str) -> None:
-            self.said.append(text)
-
-    note = Note()
-    mmgen.sample(made / "a.safetensors", "digit=3", n=2, progress=note)
-    assert any("judge" in text for text in note.said)
+    heard = Heard()
+    mmgen.sample(made / "a.safetensors", "digit=3", n=2, progress=heard)
+    assert any("judge" in text for text in heard.said)
 
 
 def test_a_notebook_shows_a_bar_that_moves() -> None:

@@ -43,3 +43,18 @@ def test_what_is_no_text_is_named(tmp_path: Path, text: bytes) -> None:
 def test_a_script_without_spaces_is_told_to_have_some(text: str, told: bool) -> None:
     notes = encode_captions("text", [[text]] * 3, max_words=32, min_count=1).notes
     assert any("put spaces between them" in note for note in notes) == told
+
+
+@pytest.mark.parametrize(
+    ("texts", "most", "least", "vocabulary", "said"),
+    [
+        (["a b c", "a b c d"], 3, 1, ["a", "b", "c"], "1 were cut after 3 words (the longest has 4)"),
+        (["a b", "a"], 9, 2, ["a"], "1 words that occur less than 2 times were left out"),
+        (["b", "a a"], 9, 2, ["a"], "1 pictures have none"),
+    ],
+)
+def test_long_captions_are_cut_and_rare_words_left_out(
+    texts: list[str], most: int, least: int, vocabulary: list[str], said: str
+) -> None:
+    made = encode_captions("text", [[text] for text in texts], max_words=most, min_count=least)
+    assert made.vocabulary == vocabulary and any(said in note for note in made.notes), made.notes

@@ -13,11 +13,12 @@ import pytest
 from PIL import Image
 
 from mmgen.artifacts import PARTS, Dataset
+from mmgen.core.errors import DataError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import Fitting, fit_picture
 from mmgen.data_recipes._own import _source
 from mmgen.data_recipes._own._attributes import build_attributes
-from mmgen.data_recipes._own._parts import draw_parts, group_by_labels
+from mmgen.data_recipes._own._parts import complete_user_parts, draw_parts, group_by_labels
 from mmgen.data_recipes.folder import Folder
 from mmgen.settings.config import validate
 from tests.own_data._pictures import (
@@ -450,3 +451,12 @@ def test_every_part_has_a_group(groups: int) -> None:
     parts = draw_parts(np.arange(groups), 0)
     assert sorted(np.concatenate([*parts.values()]).tolist()) == list(range(groups))
     assert all(len(rows) for rows in parts.values())
+
+
+def test_two_groups_cannot_be_three_parts_and_twins_are_counted_without_their_groups() -> None:
+    with pytest.raises(DataError, match="the pictures make 2 groups, of which none may be in two parts, expected at l"):
+        draw_parts(np.arange(2), 0)
+    parts, people = ["train", "train", "test", "test", "val"], np.array([0, 0, 1, 1, 2])
+    twins, joined = np.array([0, 1, 1, 2, 3]), np.array([0, 0, 0, 0, 1])
+    _, notes = complete_user_parts(parts, people, twins, joined, list("abcde"), 0)
+    assert notes == ["1 pictures are in two parts, byte for byte"]
