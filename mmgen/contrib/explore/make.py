@@ -55,7 +55,7 @@ _SCRIPTS = (
 """Files of the page's script, in order."""
 _CHECKED = 64
 """Number of pictures on which an encoder is compared with its rounded copy."""
-_NETWORK = 0.55
+_NETWORK = 0.65
 """Largest share of the page for the weights of one network, before they are written as letters."""
 _NETWORKS, _ALONE = 0.8, 0.96
 """Largest share for all networks of what script and map leave of the page: beside stored pictures, and alone."""
