@@ -52,7 +52,8 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
     scale: Annotated[Count, Range(1, 32)] = 1
     """By how much to enlarge the pictures of a folder, smoothly (Lanczos)."""
     clear_ground: bool = False
-    """Make the ground see-through in the pictures of a folder, where those of the dataset were see-through."""
+    """Make the ground around what is drawn see-through in the pictures of a folder, where those of the dataset, which
+    must be there, were see-through. Holes inside keep their colour."""
     no_copies: bool = False
     """Leave out near copies of training pictures, by the rule of the metric copies, and draw others in their place."""
     posterior: Annotated[
@@ -344,7 +345,8 @@ class Sample(Completing, Drawing["Grid | Draws | list[dict[str, Any]]"]):
         if self._writes_folder:
             pictures = convert_draws_to_pictures(self._model, drawn).pictures(self.mean is False)
             labels = labels or label_descriptions(drawn, self._model.attributes, self._model.text)
-            write_pictures(output, labels, pictures, self.scale, self._ground)
+            if opaque := write_pictures(output, labels, pictures, self.scale, self._ground):
+                self.watch.say(f"--clear-ground found no {self._ground} ground at the edge of {opaque:,} pictures")
         else:
             write_values(output, self._model, drawn, sampled=self.mean is False)
         return drawn

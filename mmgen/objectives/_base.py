@@ -147,8 +147,11 @@ class WeightedObjective(Objective, settings=True):
                     f"weights got {name}, expected some of the modalities {', '.join(generated)}; name one of them, or "
                     "add it to modalities"
                 )
-            if self.short_weights.get(name, 1.0) not in (1.0, weight):
-                raise ValueError(f"weights got {name} = {weight:g}, and {name}_weight another one; leave one out")
+            if (short := self.short_weights.get(name, 1.0)) not in (1.0, weight):
+                raise ValueError(
+                    f"weights got {name} = {weight:g}, and {name}_weight is {short:g}, by you or the preset; "
+                    f"set {name}_weight = {weight:g} alone"
+                )
         return self
 
     @property

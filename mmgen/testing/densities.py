@@ -70,14 +70,20 @@ def make_random_density(name: str, latent: LatentSpace, attributes: Attributes |
     return aggregate
 
 
+_WEIGHTED = 2_000
+"""Draws with gradients of each description."""
 _PARTS = 20_000
 """Points of a grid that are computed together."""
 
 
-def _make_grid(side: int = 131) -> tuple[torch.Tensor, float]:
-    """Return points of a square grid in two dimensions, and the area of its cells."""
-    axis = torch.linspace(-13, 13, side, dtype=torch.float64)
-    return torch.cartesian_prod(axis, axis).unsqueeze(1), (axis[1] - axis[0]).item() ** 2
+def _make_grid(side: int = 131) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return points of a grid in two dimensions [n, 1, 2], and the areas of its cells [n, 1].
+
+    Even near the middle, and ever wider: it ends beyond a thousand, for densities with heavy tails.
+    """
+    even = torch.linspace(-1, 1, side, dtype=torch.float64) * 8.0
+    axis, width = even.sinh(), even.cosh() * (even[1] - even[0])
+    return torch.cartesian_prod(axis, axis).unsqueeze(1), torch.cartesian_prod(width, width).prod(1, keepdim=True)
 
 
 @torch.no_grad()
@@ -87,8 +93,8 @@ def check_integral(name: str, attributes: Attributes | None) -> None:
     for row in range(3 if attributes else 1):
         condition = CONDITION[row : row + 1] if attributes else None
         for side in (131, 521):  # densities with edges need the finer one
-            grid, area = _make_grid(side)
-            total = sum(aggregate.log_prob(some, condition).exp().sum().item() for some in grid.split(_PARTS)) * area
+            parts = zip(*(each.split(_PARTS) for each in _make_grid(side)), strict=True)
+            total = sum((aggregate.log_prob(some, condition).exp() * areas).sum().item() for some, areas in parts)
             if math.isclose(total, 1.0, abs_tol=2e-3):
                 break
         assert math.isclose(total, 1.0, abs_tol=2e-3), f"{name} integrates to {total}"
@@ -96,18 +102,32 @@ def check_integral(name: str, attributes: Attributes | None) -> None:
 
 @torch.no_grad()
 def check_samples(name: str) -> None:
-    """Check that draws have the mean and standard deviation of the density, for each description of a batch."""
+    """Check that draws, and weighted ones with gradients, have the mean and mean deviation of the density, for each
+    description of a batch.
+    """
     aggregate = make_random_density(name, LatentSpace.flat(2), ATTRIBUTES)
-    grid, _ = _make_grid()
+    grid, areas = _make_grid()
     drawn = aggregate.sample(CONDITION, 6_000, torch.Generator().manual_seed(0))
     assert drawn.shape == (6_000, 3, 2), f"draws are {tuple(drawn.shape)}, expected (6000, 3, 2)"
+    many = CONDITION[torch.arange(3).repeat_interleave(_WEIGHTED)]
+    weighted, shares = (each.unflatten(1, (3, _WEIGHTED)) for each in aggregate.sample_reparameterised(many, many.size))
     for row in range(3):
-        weight = aggregate.log_prob(grid, CONDITION[row : row + 1]).exp()
+        weight = (
+            torch.cat([aggregate.log_prob(some, CONDITION[row : row + 1]).exp() for some in grid.split(_PARTS)]) * areas
+        )
         weight = weight / weight.sum()
         mean = (weight * grid.squeeze(1)).sum(0)
         sd = ((weight * (grid.squeeze(1) - mean).square()).sum(0)).sqrt()
         torch.testing.assert_close(drawn[:, row].mean(0), mean, atol=5 * sd.max().item() / math.sqrt(6_000), rtol=0)
-        torch.testing.assert_close(drawn[:, row].std(0), sd, atol=0.07, rtol=0)
+        away = (weight * (grid.squeeze(1) - mean).abs()).sum(0)  # not squares, which heavy tails decide
+        torch.testing.assert_close((drawn[:, row] - mean).abs().mean(0), away, atol=0.06, rtol=0)
+        share = shares[:, row].flatten().unsqueeze(-1) / _WEIGHTED
+        points = weighted[:, row].flatten(0, 1)
+        centre = (share * points).sum(0)
+        atol = 5 * sd.max().item() * share.square().sum().sqrt().item()
+        torch.testing.assert_close(centre, mean, atol=atol, rtol=0, msg="weighted draws have another mean")
+        spread = (share * (points - mean).abs()).sum(0)
+        torch.testing.assert_close(spread, away, atol=0.1, rtol=0, msg="weighted draws have another spread")
 
 
 def check_draws(name: str, latent: LatentSpace | None = None) -> None:

@@ -1,10 +1,15 @@
 """The check of a family accepts a density with an edge, and refuses one whose constant is wrong."""
 
+import math
 from pathlib import Path
 
 import pytest
+import torch
 
 from mmgen import testing
+from mmgen.core.batch import Batch
+from mmgen.posteriors import Aggregate
+from mmgen.testing import densities
 
 LAPLACIAN = '''"""A Laplace density per description."""
 
@@ -62,8 +67,8 @@ class NAME(Family):
     ("name", "constant", "failure"),
     [
         ("Laplacian", "math.log(2)", ""),
-        ("TooHigh", "math.log(1.99)", "integrates to 1.009"),
-        ("Unnormalised", "0", "integrates to 3.99"),
+        ("TooHigh", "math.log(1.99)", "integrates to 1.01"),
+        ("Unnormalised", "0", "integrates to 4.0"),
     ],
 )
 def test_a_laplace_density(name: str, constant: str, failure: str, tmp_path: Path) -> None:
@@ -71,3 +76,21 @@ def test_a_laplace_density(name: str, constant: str, failure: str, tmp_path: Pat
     file.write_text(LAPLACIAN.replace("NAME", name).replace("CONSTANT", constant))
     (outcome,) = testing.check_file(file)
     assert outcome.has_checks and failure in outcome.failure and bool(outcome.failure) == bool(failure), outcome
+
+
+def test_the_grid_holds_the_tails_of_a_cauchy_density() -> None:
+    grid, areas = densities._make_grid()
+    density = (1 / (math.pi * (1 + grid.square()))).prod(-1)
+    assert (density * areas).sum().item() == pytest.approx(1, abs=2e-3)
+
+
+def test_weighted_draws_of_another_spread_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Aggregate.sample_reparameterised
+
+    def wide(self: Aggregate, condition: Batch | None, batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+        z, weights = right(self, condition, batch)
+        return self.shift + 1.5 * (z - self.shift), weights
+
+    monkeypatch.setattr(Aggregate, "sample_reparameterised", wide)
+    with pytest.raises(AssertionError, match="weighted draws have another"):
+        densities.check_samples("gaussian")

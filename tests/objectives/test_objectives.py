@@ -135,7 +135,10 @@ def test_every_modality_has_a_weight_by_its_name(name: str) -> None:
     ("settings", "message"),
     [
         ({"weights": {"waer": 2.0}}, "weights got waer, expected some of the modalities image, wear"),
-        ({"weights": {"image": 2.0}, "image_weight": 3.0}, "and image_weight another one; leave one out"),
+        (
+            {"weights": {"image": 2.0}, "image_weight": 3.0},
+            "and image_weight is 3, by you or the preset; set image_weight = 2 alone",
+        ),
         ({"weights": {"wear": -1.0}}, "weights.wear. got -1.0"),
     ],
 )

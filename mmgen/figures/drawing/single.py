@@ -53,7 +53,7 @@ def clear_ground(image: np.ndarray, ground: Background) -> np.ndarray:
 
 def write_pictures(
     folder: Path, labels: Sequence[str], pictures: Mapping[str, np.ndarray], scale: int, ground: Background | None
-) -> None:
+) -> int:
     """Write single pictures to a new folder, which is there whole or not at all.
 
     Args:
@@ -63,10 +63,13 @@ def write_pictures(
         scale: By how much to enlarge them, by Lanczos.
         ground: Colour of the ground to clear; None to keep it.
 
+    Returns:
+        Number of pictures in which there was no ground to clear.
+
     Raises:
         ArtifactError: The file system refuses.
     """
-    numbers = Counter[str]()
+    numbers, opaque = Counter[str](), 0
     with atomic_folder(folder, replaces=True) as part:
         for row, words in enumerate(labels):
             stem = re.sub(r"\W+", "-", words)[:_LONGEST].strip("-") or "any"
@@ -74,7 +77,10 @@ def write_pictures(
             for place in range(len(next(iter(images.values())))):
                 numbers[stem] += 1
                 for name, each in images.items():
-                    one = Image.fromarray(each[place] if ground is None else clear_ground(each[place], ground))
+                    shown = each[place] if ground is None else clear_ground(each[place], ground)
+                    opaque += ground is not None and bool((shown[..., 3] == 255).all())
+                    one = Image.fromarray(shown)
                     size = (scale * one.width, scale * one.height)
                     path = part / f"{stem}-{numbers[stem]:02}{f'-{name}' if len(images) > 1 else ''}.png"
                     save_image(one.resize(size, Image.Resampling.LANCZOS) if scale > 1 else one, path, ".png")
+    return opaque
