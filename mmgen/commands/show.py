@@ -50,8 +50,8 @@ class Show(Stage[dict[str, Any]]):
         if self.output is not None:
             from mmgen.figures.drawing.picture import check_ending
 
-            check_ending(path_of(self.output), allow_vector=False)
             check_page(path_of(self.output), "picture", self.overwrite, path)
+            check_ending(path_of(self.output), allow_vector=False)
         elif given := [name for name, value in options.items() if value is not None]:
             raise UsageError(f"{' and '.join(given)} is only for contact sheets; name one with -o sheet.png")
         described = describe_file(path)

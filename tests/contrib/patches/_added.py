@@ -9,7 +9,7 @@ from tests.own_data._obeying import REFUSED, unpack, write_files
 SMALL_SOURCES = {"omniglot": lambda folder, _: build_omniglot(folder)}
 KINDS = {"patch": (PatchDescription(name="x", side=3), np.random.default_rng(0).integers(0, 256, (6, 3, 3), np.uint8))}
 """A description, and rows as stored; any byte is a level, so that no rows are wrong."""
-CHOSEN_BY_PAPERS = {"patches": ("pictures",)}
+CHOSEN_BY_PAPERS = {"patches": ("pictures",), "omniglot": ("pictures",)}
 RECIPES_OF_SOURCES = {"omniglot", "patches"}
 MODALITIES_OF_PRESETS = {"patch": {"kind": "patch", "side": 8}}
 SMALL_PRESETS = ("salakhutdinov/",)
