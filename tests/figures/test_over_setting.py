@@ -52,11 +52,14 @@ def test_likelihoods_and_variances_are_drawn_side_by_side(tmp_path: Path) -> Non
     picture, _ = draw_plot("over-setting", [write(tmp_path / "s.jsonl", *EXAMPLE)])
     assert isinstance(picture.drawn, Figure)
     axes = picture.drawn.axes
-    assert [one.get_ylabel() for one in axes] == ["log-likelihood, nats", "variance of log importance weights"]
+    assert [one.get_ylabel() for one in axes] == [
+        "log-likelihood less that at 0, nats",
+        "variance of log importance weights",
+    ]
     assert [tick.get_text() for tick in axes[0].get_xticklabels()] == ["0", "5"]
     drawn = [list(line.lines[0].get_ydata()) for one in axes for line in one.containers]
-    assert drawn == [[-100.0, -92.0], [-70.0], [10.0, 9.2], [7.0]]
-    assert "standard deviations over models" in picture.caption
+    assert drawn == [[0.0, 8.0], [0.0], [10.0, 9.2], [7.0]]
+    assert "standard errors of the differences, over models" in picture.caption
 
 
 @pytest.mark.parametrize(

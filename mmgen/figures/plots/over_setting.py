@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from mmgen.core.errors import UsageError, format_unknown_name
 from mmgen.figures.drawing.picture import Picture
@@ -17,7 +18,7 @@ from mmgen.figures.drawing.style import SMALL, new_figure, style_axes
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._lines import Line, Point, check_comparable, draw_legend, draw_lines
 from mmgen.figures.session import Session
-from mmgen.results.groups import group_runs
+from mmgen.results.groups import contrast, group_runs
 from mmgen.results.number import Number
 from mmgen.results.score import Score
 
@@ -68,16 +69,29 @@ def _objective_numbers(score: Score) -> dict[str, float]:
     return {name: float(value) for name, value in settings.items() if isinstance(value, int | float)}
 
 
-def _mean(scores: Sequence[Score]) -> Number:
-    return group_runs(scores).number
+def _leave_out_bounds(lines: _Lines) -> _Lines:
+    """Leave out one-sample bounds of what is measured by importance weights as well."""
+    measured = {name for name in lines if ", bound" not in name}
+    return {
+        name: line
+        for name, line in lines.items()
+        if name in measured or name.replace("bound", "importance") not in measured
+    }
 
 
-def _mean_variance(scores: Sequence[Score]) -> Number:
-    return Number(fmean(float(score.details[_VARIANCE]) for score in scores))
+def _changes(line: dict[float, list[Score]]) -> list[Number]:
+    """Return the difference of each value's mean score from that of the smallest value, with its error."""
+    first, *others = (group_runs(line[value]) for value in sorted(line))
+    return [Number(0.0), *(contrast(other, first).number for other in others)]
+
+
+def _mean_variances(line: dict[float, list[Score]]) -> list[Number]:
+    return [Number(fmean(float(score.details[_VARIANCE]) for score in line[value])) for value in sorted(line)]
 
 
 def draw_panels(lines: _Lines, metric: str, setting: str) -> Figure:
-    """Draw the scores over the values of a setting, evenly spaced, and beside them the variances of log weights."""
+    """Draw how scores change over a setting, its values evenly spaced, and beside it the variances of log weights."""
+    lines = _leave_out_bounds(lines)
     values = sorted({value for line in lines.values() for value in line})
     weighted = {
         name: line
@@ -85,19 +99,23 @@ def draw_panels(lines: _Lines, metric: str, setting: str) -> Figure:
         if all(_VARIANCE in score.details for scores in line.values() for score in scores)
     }
     unit = next(score.unit for line in lines.values() for scores in line.values() for score in scores)
-    panels = [(f"{metric}, {unit}", lines, _mean), ("variance of log importance weights", weighted, _mean_variance)]
-    panels = [panel for panel in panels if panel[1]]
+    panels = [(f"{metric} less that at {values[0]:g}, {unit}", lines, _changes)]
+    panels += [("variance of log importance weights", weighted, _mean_variances)] * bool(weighted)
     figure = new_figure(5.6 * len(panels), 4.4)
     for place, (label, shown, measure) in enumerate(panels):
         axes = style_axes(figure.add_subplot(1, len(panels), place + 1), "", setting, label)
         axes.tick_params(labelsize=SMALL)
         axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
-        points = {
-            name: [(values.index(value), measure(line[value])) for value in sorted(line)]
-            for name, line in shown.items()
-        }
-        draw_lines(axes, [Line(name, tuple(Point(Number(x), y) for x, y in line)) for name, line in points.items()])
-        draw_legend(axes)
+        if measure is _mean_variances:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:,g}")
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        points = {name: zip(sorted(line), measure(line), strict=True) for name, line in shown.items()}
+        draw_lines(
+            axes,
+            [Line(name, tuple(Point(Number(values.index(x)), y) for x, y in line)) for name, line in points.items()],
+        )
+    draw_legend(axes)
     return figure
 
 
@@ -113,5 +131,6 @@ def over_setting(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     metric = options.metrics[0] if options.metrics else "log-likelihood"
     setting, lines = group_by_setting(options.scores, metric, options.by)
     several = any(len(scores) > 1 for line in lines.values() for scores in line.values())
-    bars = "standard deviations over models, of a single one its standard error" if several else "standard errors"
-    return Picture(f"{metric} over {setting}", f"Bars are {bars}.", draw_panels(lines, metric, setting))
+    paired = "over models" if several else "point by point where both have the points"
+    caption = f"Bars are standard errors of the differences, {paired}."
+    return Picture(f"{metric} over {setting}", caption, draw_panels(lines, metric, setting))
