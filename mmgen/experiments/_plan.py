@@ -217,8 +217,9 @@ def find_experiment(name: str, data: str | None) -> tuple[str, Path | None]:
             _check_published_data(Path(data), settings)
             name = f"{name}/{settings['recipe']}" if settings.get("recipe") in offered else name
         elif data is not None and _RECIPE.fullmatch(data) and not Path(data).exists():
-            known = f"expected {' or '.join(offered)}, " if offered else "but it has one alone; leave --data out, "
-            raise UsageError(f"{name} has no dataset '{data}', {known}or give the file of a dataset")
+            known = f"expected {' or '.join(offered)}" if offered else "but it has one alone"
+            otherwise = "leave --data out for the usual one, or give the file of a dataset"
+            raise UsageError(f"{name} has no dataset '{data}', {known}; {otherwise}")
         return name, Path(data) if data is not None else None
     if data is None and (usual := default_dataset_of(name)) is not None:
         data = usual
