@@ -210,8 +210,9 @@ for seed in 0 1 2; do
     )
 done
 
-# Multimodal VAEs on CdSprites and five grounds, all models and three seeds, and trials of beta: some five hours of one core.
+# Multimodal VAEs on CdSprites and five grounds, all models and three seeds, and trials of beta: some nine hours of one core.
 mmgen reproduce rivals-cdsprites --seeds 3
+mmgen reproduce rivals-strided --seeds 3
 mmgen reproduce "$here/rivals-trials.toml" --output rivals-trials
 mmgen reproduce rivals-grounds --seeds 3
 

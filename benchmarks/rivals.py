@@ -1,7 +1,7 @@
 """Prints a table's rows from folders of ``mmgen reproduce rivals-digits --seed N``: means and deviations over them.
 
-``python benchmarks/rivals.py FOLDER FOLDER ...``; of ``rivals-cdsprites`` as well. The last column is the worst pair of
-words that any of the runs draws.
+``python benchmarks/rivals.py FOLDER FOLDER ...``; of ``rivals-cdsprites`` and ``rivals-strided`` as well. The last
+column is the worst pair of words that any of the runs draws.
 """
 
 import statistics
@@ -14,6 +14,7 @@ MODELS = {
     "elbo": "ELBO", "cvae": "conditional VAE, beta 10", "cvae-1": "conditional VAE, beta 1", "jmvae": "JMVAE",
     "telbo": "TELBO", "mvae": "MVAE", "mvtcae": "MVTCAE", "crmvae": "CRMVAE", "mopoe": "MoPoE, beta 0.1",
     "mopoe-1": "MoPoE, beta 1", "mmvae": "MMVAE", "mmvae-plus": "MMVAE+", "mmvm": "MMVM",
+    "jnf": "JNF (ELBO, RealNVP)", "autoencoder": "autoencoder of pictures",
 }  # fmt: skip
 PARTS = {"own": "own, or p(z)", "agg": "q_agg", "cfg": "q_agg, cfg 1.5"}
 COLUMNS = (("correctness", -1, "all_right"), ("coverage", 3, ""), ("recall", 3, ""), ("agreement", 3, ""))
@@ -32,7 +33,8 @@ def cell(runs: list[list[Score]], metric: str, given: int, field: str) -> str:
             if len(found) > judge:
                 values.append(float(found[judge].details[field]) if field else found[judge].value)
         if values:
-            means.append(f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}")
+            spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+            means.append(f"{statistics.mean(values):.1f}{spread}")
     return ", ".join(means)
 
 
