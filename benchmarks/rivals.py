@@ -14,7 +14,7 @@ MODELS = {
     "elbo": "ELBO", "cvae": "conditional VAE, beta 10", "cvae-1": "conditional VAE, beta 1", "jmvae": "JMVAE",
     "telbo": "TELBO", "mvae": "MVAE", "mvtcae": "MVTCAE", "crmvae": "CRMVAE", "mopoe": "MoPoE, beta 0.1",
     "mopoe-1": "MoPoE, beta 1", "mmvae": "MMVAE", "mmvae-plus": "MMVAE+", "mmvm": "MMVM",
-    "jnf": "JNF (ELBO, RealNVP)", "autoencoder": "autoencoder of pictures",
+    "jnf": "JNF (ELBO, RealNVP)", "mld": "MLD",
 }  # fmt: skip
 PARTS = {"own": "own, or p(z)", "agg": "q_agg", "cfg": "q_agg, cfg 1.5"}
 COLUMNS = (("correctness", -1, "all_right"), ("coverage", 3, ""), ("recall", 3, ""), ("agreement", 3, ""))

@@ -15,6 +15,7 @@ from mmgen.networks import AttributeNetwork, SharedNetwork, TextNetwork
 from mmgen.settings.config import Settings
 
 Count = Annotated[int, Field(ge=1)]
+Size = Annotated[int, Field(ge=0)]
 D = TypeVar("D", bound=Description)
 
 
@@ -53,8 +54,9 @@ class MultimodalSettings(ModelSettings):
 
     name: Literal["multimodal-vae"] = "multimodal-vae"
     """The kind of model."""
-    latent_size: Annotated[Count | tuple[Count, Count, Count], BeforeValidator(_check_latent_size)] = 10
-    """D, dimensions of z (VE: 10 for MNIST-A), or [C, h, w]: a grid of places, with image network spatial."""
+    latent_size: Annotated[Size | tuple[Count, Count, Count], BeforeValidator(_check_latent_size)] = 10
+    """D, dimensions of z (VE: 10 for MNIST-A), or [C, h, w]: a grid of places, with image network spatial. 0 where each
+    modality has a z of its own (private_sizes) and nothing is shared."""
     private_sizes: dict[str, Count] = Field(default_factory=dict)
     """Dimensions of z that belong to single modalities, besides latent_size, which all share: a modality's decoder sees
     shared ones and its own (Palumbo et al., 2023, MMVAE+). Left out, half of latent_size each where the objective needs
@@ -101,7 +103,10 @@ class MultimodalSettings(ModelSettings):
 
     def latent_space(self, data: "DataSettings | None" = None) -> LatentSpace:
         size = self.latent_size
-        space = LatentSpace.flat(size) if isinstance(size, int) else LatentSpace.grid(*size)
+        if not isinstance(size, int):
+            space = LatentSpace.grid(*size)
+        else:
+            space = LatentSpace.flat(size) if size else LatentSpace({})
         return space.with_private(self.private_sizes) if self.private_sizes else space
 
 

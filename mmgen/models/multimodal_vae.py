@@ -310,7 +310,19 @@ class MixtureVAE(MultimodalVAE):
 
 
 def _check_private(settings: MultimodalSettings, latent: LatentSpace, demands: Demands) -> None:
-    """Refuse layers of z that belong to modalities which are not there, or that other settings leave no place for."""
+    """Refuse layers of z that belong to modalities which are not there, or that other settings leave no place for, and
+    a z of which a decoder sees nothing.
+    """
+    blind = [name for name in demands.generates if not latent.size_seen_by(name)]
+    if blind:
+        raise SettingsError(
+            f"model.latent_size got 0, so that modalities share nothing, but {blind[0]} has no z of its own; set "
+            f"model.private_sizes.{blind[0]}=8 or so, or leave model.latent_size out"
+        )
+    if "private latents" in demands.needs and not settings.latent_size:
+        raise SettingsError(
+            "model.latent_size got 0, but the objective infers what modalities share; give it 1 or more"
+        )
     if not latent.owners:
         return
     strange = sorted(set(latent.owners.values()) - set(demands.generates))
