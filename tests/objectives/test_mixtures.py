@@ -209,29 +209,6 @@ def test_private_layers_that_cannot_be_are_refused(
         build_model(settings, mmgen.objectives.get(objective)().demands, SMALL_DATA)
 
 
-def test_without_a_shared_z_each_modality_is_an_autoencoder_of_its_own() -> None:
-    objective = mmgen.objectives.get("elbo")(given=("image", "attributes"), beta=0)
-    sizes = {"latent_size": 0, "private_sizes": {"image": 2, "attributes": 1}, "inference": "product-without-prior"}
-    torch.manual_seed(0)
-    model = build_model(SMALL_MODEL.model_copy(update=sizes), objective.demands, SMALL_DATA).eval()
-    assert model.latent.layers == {"z of attributes": 1, "z of image": 2}
-    batch = small_batch()
-    both, image = (model.posterior(batch, inputs) for inputs in (("image", "attributes"), ("image",)))
-    torch.testing.assert_close(both.mean[:, 1:], image.mean[:, 1:])  # words say nothing of the picture's z
-    assert not torch.allclose(both.mean[:, 0], image.mean[:, 0])
-    torch.testing.assert_close(model.decode("image", both.mean), model.decode("image", image.mean))
-    # beta 0: what is maximised is what the decoders make of the encodings, and nothing else.
-    torch.manual_seed(1)
-    bound = objective(model, batch)
-    torch.manual_seed(1)
-    z = both.sample(None)
-    expected = model.log_likelihood("image", z, batch) + objective.attributes_weight * model.log_likelihood(
-        "attributes", z, batch
-    )
-    torch.testing.assert_close(bound.value, expected)
-    assert not bound.is_bound
-
-
 @pytest.mark.parametrize("name", ["mopoe", "mmvae", "mvtcae", "mmvm", "crmvae"])
 def test_an_objective_over_one_modality_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match="got image alone, expected at least two"):
