@@ -1,7 +1,7 @@
 """Prints a table's rows from folders of ``mmgen reproduce rivals-digits --seed N``: means and deviations over them.
 
 ``python benchmarks/rivals.py FOLDER FOLDER ...``; of ``rivals-cdsprites`` and ``rivals-strided`` as well. The last
-column is the worst pair of words that any of the runs draws.
+column is the worst pair of words that any of the runs draws, by either judge.
 """
 
 import statistics
@@ -16,7 +16,7 @@ MODELS = {
     "mopoe-1": "MoPoE, beta 1", "mmvae": "MMVAE", "mmvae-plus": "MMVAE+", "mmvm": "MMVM",
     "jnf": "JNF (ELBO, RealNVP)", "mld": "MLD",
 }  # fmt: skip
-PARTS = {"own": "own, or p(z)", "agg": "q_agg", "cfg": "q_agg, cfg 1.5"}
+PARTS = {"own": "own, or p(z)", "agg": "q_agg", "cfg": "q_agg, guided"}
 COLUMNS = (("correctness", -1, "all_right"), ("coverage", 3, ""), ("recall", 3, ""), ("agreement", 3, ""))
 """Metric, words given (-1: all), field; recall and the others leave some words open."""
 
@@ -39,7 +39,7 @@ def cell(runs: list[list[Score]], metric: str, given: int, field: str) -> str:
 
 
 def worst(runs: list[list[Score]]) -> str:
-    """The pair of words that is right least often in any of the runs, by the first judge."""
+    """The pair of words that is right least often in any of the runs, by either judge and number of words."""
     found = [s.details for scores in runs for s in scores if s.metric == "correctness" and "worst_pair" in s.details]
     least = min(found, key=lambda details: float(details["worst_pair"]), default=None)
     return "" if least is None else f"{float(least['worst_pair']):.0f} {least['worst_pair_name']}"
