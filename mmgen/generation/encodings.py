@@ -17,6 +17,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.latent import Axis, DiagonalGaussian, Posterior
+from mmgen.modalities.image import Image
 from mmgen.models import Model
 from mmgen.posteriors import encode_points, means_in_slices
 from mmgen.training.batches import DatasetRows
@@ -101,10 +102,14 @@ def _inputs_to_encode(loaded: "TrainedModel") -> tuple[str, ...]:
 def traversable_axes(model: Model) -> tuple[str, list[Axis]]:
     """Return the layer of z that a traversal changes, and its axes.
 
-    It is the layer of real numbers next to the data; labels that are part of z are never traversed.
+    It is the layer of real numbers next to the data; labels that are part of z are never traversed, nor is what belongs
+    to words or anything else that is no picture.
     """
+    owners = model.latent.owners
     for name in model.latent.layers:
-        if name not in model.discrete_layers:
+        if name not in model.discrete_layers and (
+            name not in owners or isinstance(model.modalities[owners[name]], Image)
+        ):
             return name, model.latent.axes(name)
     return model.latent.top, []
 

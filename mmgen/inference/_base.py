@@ -257,6 +257,7 @@ class CombinedInference(Inference):
 
     Where z has layers of single modalities (:attr:`LatentSpace.owners`), an expert does not cover the others' layers,
     which keep the density of absent ones: N(0, s^2) with a learned s (r of MMVAE+), or p(z) where nothing learns it.
+    Where it has no others, modalities say nothing of each other, and the only posterior is that given all of them.
     """
 
     any_subset: ClassVar[bool] = True
@@ -285,7 +286,9 @@ class CombinedInference(Inference):
         """
 
     def has_posterior(self, inputs: Inputs) -> bool:
-        return bool(inputs) and set(inputs) <= self.experts.keys()
+        owners = self.latent.owners
+        needed = set(owners.values()) if len(owners) == len(self.latent.layers) else set()
+        return bool(inputs) and needed <= set(inputs) <= self.experts.keys()
 
     def infer(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
         return self.infer_all(batch, [inputs])[0]

@@ -15,7 +15,6 @@ from mmgen.networks import AttributeNetwork, SharedNetwork, TextNetwork
 from mmgen.settings.config import Settings
 
 Count = Annotated[int, Field(ge=1)]
-Size = Annotated[int, Field(ge=0)]
 D = TypeVar("D", bound=Description)
 
 
@@ -43,9 +42,10 @@ class ModelSettings(Settings):
 
 
 def _check_latent_size(value: Any) -> Any:
-    """Refuse a list that is no shape of a grid."""
-    if isinstance(value, list | tuple) and not (len(value) == 3 and all(type(n) is int and n > 0 for n in value)):
-        raise ValueError("expected a number, or [channels, height, width] of at least 1 each")
+    """Refuse what is no size of z and no shape of a grid."""
+    shape = isinstance(value, list | tuple) and len(value) == 3 and all(type(n) is int and n > 0 for n in value)
+    if not shape and not (type(value) is int and value >= 0):
+        raise ValueError("expected a number of 0 or more, or [channels, height, width] of at least 1 each")
     return value
 
 
@@ -54,7 +54,7 @@ class MultimodalSettings(ModelSettings):
 
     name: Literal["multimodal-vae"] = "multimodal-vae"
     """The kind of model."""
-    latent_size: Annotated[Size | tuple[Count, Count, Count], BeforeValidator(_check_latent_size)] = 10
+    latent_size: Annotated[int | tuple[int, int, int], BeforeValidator(_check_latent_size)] = 10
     """D, dimensions of z (VE: 10 for MNIST-A), or [C, h, w]: a grid of places, with image network spatial. 0 where each
     modality has a z of its own (private_sizes) and nothing is shared."""
     private_sizes: dict[str, Count] = Field(default_factory=dict)

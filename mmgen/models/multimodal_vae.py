@@ -145,7 +145,7 @@ class MultimodalVAE(GaussianModel):
             shared=settings.shared,
         )
         inference: Inference = mmgen.inference.get(settings.inference or demands.inference)(parts, demands.posteriors)
-        _check_inference(settings.inference or demands.inference, inference, demands)
+        _check_inference(settings.inference or demands.inference, inference, demands, latent)
         if settings.prior is not None and not described:
             raise SettingsError(
                 f"model.prior got settings, but nothing that decoders see: the objective generates "
@@ -378,7 +378,7 @@ def _check_split(settings: MultimodalSettings, demands: Demands, available: dict
         )
 
 
-def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
+def _check_inference(name: str, inference: Inference, demands: Demands, latent: LatentSpace) -> None:
     """Refuse an inference that lacks a posterior which the objective needs, or mixes where it needs Gaussians."""
     mixture = "mixture" in demands.needs
     if ("subsets" in demands.needs and not inference.any_subset) or inference.mixes != mixture:
@@ -389,6 +389,11 @@ def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
         ways = f"one of {', '.join(able)}" if "subsets" in demands.needs else f"'{demands.inference}'"
         raise SettingsError(f"model.inference got {name}, but the objective needs {needed}; use {ways}")
     missing = [inputs for inputs in demands.posteriors if not inference.has_posterior(inputs)]
+    if missing and inference.any_subset and len(latent.owners) == len(latent.layers):
+        raise SettingsError(
+            f"model.latent_size got 0, so that modalities share nothing, but the objective needs a posterior given "
+            f"{', '.join(missing[0])}; give it 1 or more, or use objective elbo with all modalities in objective.given"
+        )
     if missing:
         raise SettingsError(
             f"inference '{name}' has no posterior given {', '.join(missing[0])}, which the objective needs; "

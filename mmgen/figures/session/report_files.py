@@ -132,7 +132,11 @@ def target_of(header: Header) -> dict[str, Any]:
 
 def latent_sizes(header: Header) -> str:
     """Format the size of a model's z: "10", "100 and 50" for two layers, or "4x8x8" for a grid."""
-    sizes, size = (get_setting(header, "model", key) for key in ("latent_sizes", "latent_size"))
+    sizes, size, private = (
+        get_setting(header, "model", key) for key in ("latent_sizes", "latent_size", "private_sizes")
+    )
+    if isinstance(private, dict) and private:
+        sizes = [each for each in (size, *private.values()) if each]
     if isinstance(sizes, list):
         return " and ".join(map(str, sizes))
     return "x".join(map(str, size)) if isinstance(size, list) else str(size)
