@@ -286,8 +286,7 @@ class CombinedInference(Inference):
         """
 
     def has_posterior(self, inputs: Inputs) -> bool:
-        owners = self.latent.owners
-        needed = set(owners.values()) if len(owners) == len(self.latent.layers) else set()
+        needed = set(self.latent.owners.values()) if self.latent.shares_nothing else set()
         return bool(inputs) and needed <= set(inputs) <= self.experts.keys()
 
     def infer(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:

@@ -64,6 +64,11 @@ class LatentSpace:
         """Return the number of dimensions that :meth:`seen_by` returns."""
         return sum(size for layer, size in self.layers.items() if self.owners.get(layer, name) == name)
 
+    @property
+    def shares_nothing(self) -> bool:
+        """Whether every layer belongs to a modality, so that modalities say nothing of each other."""
+        return len(self.owners) == len(self.shapes)
+
     def of_layer(self, name: str) -> "LatentSpace":
         """Return the space of a single layer."""
         return LatentSpace({name: self.shapes[name]})

@@ -103,10 +103,8 @@ class MultimodalSettings(ModelSettings):
 
     def latent_space(self, data: "DataSettings | None" = None) -> LatentSpace:
         size = self.latent_size
-        if not isinstance(size, int):
-            space = LatentSpace.grid(*size)
-        else:
-            space = LatentSpace.flat(size) if size else LatentSpace({})
+        shared: dict[str, int | tuple[int, ...]] = {"z": size} if size else {}
+        space = LatentSpace(shared)
         return space.with_private(self.private_sizes) if self.private_sizes else space
 
 

@@ -319,7 +319,7 @@ def _check_private(settings: MultimodalSettings, latent: LatentSpace, demands: D
             f"model.latent_size got 0, so that modalities share nothing, but {blind[0]} has no z of its own; set "
             f"model.private_sizes.{blind[0]}=8 or so, or leave model.latent_size out"
         )
-    if "private latents" in demands.needs and not settings.latent_size:
+    if "private latents" in demands.needs and latent.shares_nothing:
         raise SettingsError(
             "model.latent_size got 0, but the objective infers what modalities share; give it 1 or more"
         )
@@ -389,7 +389,7 @@ def _check_inference(name: str, inference: Inference, demands: Demands, latent: 
         ways = f"one of {', '.join(able)}" if "subsets" in demands.needs else f"'{demands.inference}'"
         raise SettingsError(f"model.inference got {name}, but the objective needs {needed}; use {ways}")
     missing = [inputs for inputs in demands.posteriors if not inference.has_posterior(inputs)]
-    if missing and inference.any_subset and len(latent.owners) == len(latent.layers):
+    if missing and inference.any_subset and latent.shares_nothing:
         raise SettingsError(
             f"model.latent_size got 0, so that modalities share nothing, but the objective needs a posterior given "
             f"{', '.join(missing[0])}; give it 1 or more, or use objective elbo with all modalities in objective.given"

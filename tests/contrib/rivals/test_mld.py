@@ -62,7 +62,7 @@ def test_modalities_that_share_nothing_have_no_posterior_alone() -> None:
 @pytest.mark.parametrize("size", [-1, 0.5, True, "big", [2, 0, 2]])
 def test_a_size_of_z_that_is_none_is_refused_in_one_clause(size: object) -> None:
     with pytest.raises(ValidationError) as error:
-        MultimodalSettings(latent_size=size)  # type: ignore[arg-type]
+        MultimodalSettings.model_validate({"latent_size": size})
     assert [each["msg"] for each in error.value.errors()] == [
         "Value error, expected a number of 0 or more, or [channels, height, width] of at least 1 each"
     ]
