@@ -388,7 +388,7 @@ def _check_inference(name: str, inference: Inference, demands: Demands, latent: 
         needed = needed if "subsets" in demands.needs else "single Gaussians"
         ways = f"one of {', '.join(able)}" if "subsets" in demands.needs else f"'{demands.inference}'"
         raise SettingsError(f"model.inference got {name}, but the objective needs {needed}; use {ways}")
-    missing = [inputs for inputs in demands.posteriors if not inference.has_posterior(inputs)]
+    missing = [inputs for inputs in sorted(demands.posteriors) if not inference.has_posterior(inputs)]
     if missing and inference.any_subset and latent.shares_nothing:
         raise SettingsError(
             f"model.latent_size got 0, so that modalities share nothing, but the objective needs a posterior given "

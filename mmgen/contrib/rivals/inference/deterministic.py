@@ -1,4 +1,4 @@
-"""Deterministic encoders: a modality's encoding is a point, up to a standard deviation of a thousandth.
+"""Deterministic encoders: a modality's encoding is a point, with a standard deviation of a thousandth.
 
 References:
     Multi-modal Latent Diffusion (Bounoua, Franzese, Michiardi, 2024), arXiv:2306.04445, Section 3
@@ -17,12 +17,12 @@ __all__ = ["Deterministic"]
 
 
 class Deterministic(ExpertInference):
-    r"""Inference by encoders of points; a layer of z that several of them encode is the mean of their points.
+    r"""Inference by deterministic encoders; a layer of z that several of them encode is the mean of their encodings.
 
     .. math:: q(z | X) = N\Big(\frac{1}{|X|} \sum_{x_i \in X} e_i(x_i), \; \frac{e^{-14}}{|X|} I\Big)
 
-    Attributes with a network each are as many encoders. The divergence from p(z) says how far points are spread, and
-    is large whatever they are: train with ``beta`` 0.
+    Attributes with a network each have an encoder each. The divergence from p(z) is large whatever the encodings are,
+    since their standard deviation is fixed: train with ``beta`` 0.
     """
 
     prior: ClassVar[bool] = False
